@@ -39,8 +39,6 @@ demo: .venv/.ready-demo
 
 test: .venv/.ready
 	$(PYTEST) tests
-	@echo "The laws once more, without native kernels"
-	SEQLOOM_NATIVE=0 $(PYTEST) tests/laws tests/search
 
 check: .venv/.ready
 	.venv/bin/ruff check .

@@ -10,7 +10,7 @@ import numpy as np
 from seqloom.arrays import Doubles
 from seqloom.baselines.numbers import fill_gaps
 from seqloom.data.formats.series import Series
-from seqloom.data.formats.tables import Skipped
+from seqloom.data.formats.tables import SkippedRows
 from seqloom.data.series_datasets import read_histories
 from seqloom.metrics.score import ratio, score_sums
 from seqloom.runs.run import load, train
@@ -53,7 +53,7 @@ def forward_filled(folder: Path) -> Rival:
     """A GRU of the same settings that is given the last values in place of missing ones, as if they were new."""
     run = load(folder)
     recipe = run.recipe
-    [series] = read_histories(recipe.data.train[0], recipe.data, Skipped())
+    [series] = read_histories(recipe.data.train[0], recipe.data, SkippedRows())
     carried = fill_gaps(series.values, np.zeros(series.values.shape[1]))
     whole = Series(series.name, series.times, carried, series.columns, 0, series.step)
     with tempfile.TemporaryDirectory() as place:

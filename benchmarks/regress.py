@@ -11,7 +11,7 @@ import subprocess
 import sys
 from typing import Any, NamedTuple
 
-from results import DATA, ROOT, ROWS, WORK, ledger, settings_of
+from results import DATA, ROOT, ROWS, WORK, ledger, minutes, settings_of
 
 LONGEST = 3  # minutes of the budget of a row that is done here
 
@@ -32,11 +32,6 @@ class Verdict(NamedTuple):
 def short_rows() -> list[str]:
     """The rows that are stored and quick."""
     return [name for name in ledger() if name in ROWS and minutes(ROWS[name].budget) <= LONGEST]
-
-
-def minutes(budget: str) -> float:
-    """Of a time such as 3m or 10s."""
-    return float(budget[:-1]) / {"m": 1, "s": 60}[budget[-1]]
 
 
 def compare(row: dict[str, Any], scores: dict[str, Any]) -> list[Verdict]:

@@ -1,6 +1,7 @@
 """The entry point of the command line: it hears signals before it imports anything that takes time."""
 
 import gc
+import os
 import signal
 
 from .stopping import SIGNALS, Stop
@@ -24,6 +25,8 @@ def collect_late() -> None:
 
 
 def main() -> None:
+    # pydantic would read the metadata of every installed package in search of plugins.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     collect_late()
     stop = Stop()
     stop.listen()

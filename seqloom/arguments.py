@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from .counts import format_count
 from .errors import DataError, RunError, SearchError
 
 MAX_DESCRIBED = 40  # characters of what was given
@@ -26,7 +27,7 @@ def describe_value(value: object) -> str:
     if shape := getattr(value, "shape", None):
         return f"an array of {' × '.join(map(str, shape))}"
     if isinstance(value, list | tuple | dict | set | bytes):
-        return f"{type(value).__name__} with {len(value)} elements"
+        return f"{type(value).__name__} with {format_count(len(value), 'element')}"
     return f"an object of the type {type(value).__name__}"
 
 

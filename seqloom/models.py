@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from .batch import Batch as Batch
 from .layers.base import Encoder, Layer, Memory
 from .layers.cells import Cell
-from .layers.description import Described
+from .layers.description import DescribedModule
 from .layers.fast.dropout import Dropout
 from .layers.fast.native_decoder import Decoder, Decoding, Lookup, decoder_of
 from .layers.fast.steps import Change, change_of, prepare_once, prepare_step
@@ -32,7 +32,9 @@ def device_of(module: nn.Module) -> torch.device:
 
 
 SOURCE, INPUTS = "source", "inputs"  # the sides of a batch: what is written about, and what is read step by step
-Bodies = dict[str, tuple[str, str, Described]]  # by the side it reads: the name of a part, its prefix, and the module
+Bodies = dict[
+    str, tuple[str, str, DescribedModule]
+]  # by the side it reads: the name of a part, its prefix, and the module
 
 
 class Labeler(nn.Module):
@@ -212,8 +214,9 @@ class Generator(nn.Module):
         """What each part is for: with a source, the encoder reads and the decoder writes; else the decoder reads."""
         if self.source is None:
             return {"read.embedding": "embed.", "read.body": "decoder.", "head": "head."}
+        shared = self.source.embed is self.embed
         reads = {
-            "read.embedding": "source.embed.",
+            "read.embedding": "embed." if shared else "source.embed.",
             "read.body": "source.encoder.layer.",
             "pool": "source.encoder.pool.",
         }

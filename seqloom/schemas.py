@@ -21,7 +21,8 @@ MOST_SYMBOLS = 1 << 20  # of a vocabulary
 
 
 class Shape(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+    # Built when a file is first held against it: most shapes are of other tasks.
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False, defer_build=True)
 
 
 Shaped = TypeVar("Shaped", bound=BaseModel)
@@ -135,14 +136,14 @@ class Split(Shape):
     sides: dict[Name, Side]
 
 
-class Skipped(Shape):
+class SkippedRows(Shape):
     rows: Count
     first: Name
 
 
 class Report(Shape):
     rows_read: Count
-    skipped: dict[Name, Skipped]
+    skipped: dict[Name, SkippedRows]
     splits: dict[Name, Split]
     vocabulary: dict[Name, Count]
     notes: list[str] = []
@@ -166,7 +167,7 @@ class Data(Shape):
 # --- records.jsonl --------------------------------------------------------------------------------------------------
 
 
-class Watched(Shape):
+class WatchedStep(Shape):
     """Of a step that was watched: by layer, and by recurrent matrix."""
 
     gradients: dict[Name, Number]
@@ -212,7 +213,7 @@ class RecordLine(Shape):
     skipped: Count
     scores: dict[Name, Number | None] = {}
     best: bool = False
-    watched: Watched | None = None
+    watched: WatchedStep | None = None
     final: "FinalScores | None" = None
 
 
@@ -242,7 +243,15 @@ class Calibration(Shape):
     bins: list[ConfidenceBin]
 
 
-class Scored(Shape):
+class Lead(Shape):
+    """By how much a baseline is better than the run."""
+
+    baseline: Name
+    interval: Annotated[list[Number], Field(min_length=2, max_length=2)] | None  # None: too few examples
+    examples: Count
+
+
+class ScoreWithBaselines(Shape):
     value: Number
     better: Literal["higher", "lower", "nearer"]
     scale: Name
@@ -250,6 +259,7 @@ class Scored(Shape):
     signature: Name = ""
     missing: Count = 0
     baselines: dict[Name, Number]
+    ahead: Lead | None = None  # that of the best baseline, if it is better
     by_length: dict[Name, Bin] = {}
     classes: dict[Name, ClassScores] = {}
     confusion: list[list[Count]] = []  # rows are the true classes, in the order of `classes`
@@ -263,9 +273,11 @@ class FinalScores(Shape):
     split: Name
     examples: Count
     cut: Count = 0
-    scores: dict[Name, Scored]
+    scores: dict[Name, ScoreWithBaselines]
     validation: dict[Name, Number] = {}  # of the best weights, on the whole validation part
-    validation_scores: dict[Name, Scored] = {}  # on some of it, beside the baselines: what judges between them
+    validation_scores: dict[
+        Name, ScoreWithBaselines
+    ] = {}  # on some of it, beside the baselines: what judges between them
 
 
 class Scores(FinalScores):

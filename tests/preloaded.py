@@ -4,6 +4,7 @@ The process listens on a socket and forks for whatever a client asks it to run. 
 folder, environment and streams, and ends as any other. A client that is gone takes its program with it.
 """
 
+import atexit
 import json
 import os
 import signal
@@ -11,14 +12,21 @@ import socket
 import subprocess
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NoReturn
 
-SCORED, CUT = 60, 2000  # examples of each part of a sample, but for the one that is trained on; characters of a text
+SCORED, CUT = 60, 2000  # examples of each part of a sample that is scored; characters of a text
+PROGRAM = "torch", "seqloom.cli.main", "seqloom.look", "seqloom.runs.run"
+NEEDED_BY_MANY = "torch.utils.tensorboard", "sacrebleu", "rich.progress", "altair", "vl_convert", "babel.dates"
+BATCH, VALIDATIONS = 1024, 2  # tokens, of a training that does not say how many; validations, if not when
+LENGTHS = 4, 8  # of the sequences whose cost is measured for every kind
+TUNES = 10  # of its own that what has learned tunes is scored by
+LEARNED = 20  # times as much of the part that is trained on
 
 CLIENT = """#!{python} -IS
 import json, os, socket, sys
@@ -45,14 +53,14 @@ def start(folder: Path) -> Iterator[Path]:
 
 
 def score_few(make: Callable[[], Mapping[str, Sequence[Any]]]) -> Callable[[], Mapping[str, Sequence[Any]]]:
-    """A sample with few examples to score: a model of few steps writes long answers, and pages show no scores of it."""
+    """A sample with few examples: few steps read few, and what they leave writes long answers, which no page shows."""
 
-    def shorten(rows: Sequence[Any]) -> Sequence[Any]:
-        few = rows[:: -(-len(rows) // SCORED) or 1]
-        return [(row[0][:CUT],) if len(row) == 1 else row for row in few]
+    def shorten(rows: Sequence[Any], times: int) -> Sequence[Any]:
+        few = rows[:: -(-len(rows) // (times * SCORED)) or 1]
+        return [(row[0][: times * CUT],) if len(row) == 1 else row for row in few]
 
     def made() -> Mapping[str, Sequence[Any]]:
-        return {part: rows if part == "train" else shorten(rows) for part, rows in make().items()}
+        return {part: shorten(rows, LEARNED if part == "train" else 1) for part, rows in make().items()}
 
     return made
 
@@ -101,16 +109,49 @@ def follow(program: int, line: socket.socket) -> None:
     os._exit(0)
 
 
+def lighten(words: list[str]) -> list[str]:
+    """A training that reads small batches, unless it says how large ones."""
+    said = any(word.startswith("train.batch_tokens=") for word in words)
+    if said or words[0] != "train" or not words[1:] or words[1].startswith("-"):
+        return words
+    return [*words[:2], f"train.batch_tokens={BATCH}", *words[2:]]
+
+
+def finish(act: Callable[[], object]) -> NoReturn:
+    """Act and end as any program does, but leave its objects to the system: a forked process would copy every page of
+    memory only to take them apart, which takes longer than most commands."""
+    code: Any = 0
+    try:
+        act()
+    except SystemExit as stopped:
+        code = stopped.code
+    except BaseException:
+        traceback.print_exc()
+        code = 1
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    if isinstance(code, str):
+        print(code, file=sys.stderr)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(1 if isinstance(code, str) else code or 0)
+
+
 if __name__ == "__main__":
-    for name in ("torch", "seqloom.cli.main", "seqloom.look", "seqloom.runs.run"):
+    for name in (*PROGRAM, *NEEDED_BY_MANY):
         import_module(name)
+    import_module("seqloom.cli.main").build_app()  # with it, the modules of all commands
+    os.fsync = os.fstat  # nothing waits for the disk
+    import_module("seqloom.config.train").VALIDATIONS = VALIDATIONS
+    import_module("seqloom.look.measuring").measure_costs.__defaults__ = (LENGTHS,)
+    import_module("seqloom.tasks.music").WRITTEN = TUNES
     samples = import_module("seqloom.data.samples")
     samples.SAMPLES = {name: score_few(make) for name, make in samples.SAMPLES.items()}
     words = wait_for_a_program(sys.argv[1])
     if words[0] == "-c":
         sys.argv, sys.path[0] = words[:1], ""
         module = sys.modules["__main__"] = ModuleType("__main__")
-        exec(compile(words[1], "<string>", "exec"), vars(module))
-    else:
-        sys.argv = ["seqloom", *words]
-        import_module("seqloom.__main__").main()
+        program = compile(words[1], "<string>", "exec")
+        finish(lambda: exec(program, vars(module)))
+    sys.argv = ["seqloom", *lighten(words)]
+    finish(import_module("seqloom.__main__").main)

@@ -162,7 +162,7 @@ class Deaf(PaddingMoves):
         return x * 0, state
 
 
-class Watched(PaddingMoves):
+class WatchedStep(PaddingMoves):
     def forward(self, x, state, mask=None):
         y, state = super().forward(x, state)
         return self.output_tap(y) + (1e-3 if self.output_tap.watched else 0), state
@@ -179,7 +179,7 @@ class Watched(PaddingMoves):
         (partial(Forgets, SIZE), "reading in pieces = reading at once", "2 elements, read as 1 and 1"),
         (lambda: Mixes(nn.Linear(SIZE, SIZE)), "rows do not change each other", "2 rows of 1 elements"),
         (partial(TimeFirst, SIZE), "shapes, batch first", "2 rows of 1 elements"),
-        (partial(Watched, SIZE), "watching changes nothing", "1 elements"),
+        (partial(WatchedStep, SIZE), "watching changes nothing", "1 elements"),
         (partial(Huge, SIZE, SIZE), "loss ln V at the start", "ln 40"),
         (partial(Deaf, SIZE), "learned by heart", "8 sequences"),
     ],

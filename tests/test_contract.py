@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from seqloom.cli.main import app
+from seqloom.cli.main import build_app
 from seqloom.config.recipe import Recipe
 from seqloom.errors import RecipeError
 from seqloom.look.views import VIEWS
@@ -19,7 +19,7 @@ from tools import contract
 
 ROOT = Path(__file__).resolve().parent.parent
 GROUPS, ENTRIES = contract.read_entries()
-COMMANDS = typer.main.get_command(app).commands
+COMMANDS = typer.main.get_command(build_app()).commands
 OWN = re.compile("[A-Z]+")  # what stands for a person's own
 LAST = {
     "S": 5,

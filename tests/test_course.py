@@ -27,8 +27,8 @@ def shorten(command: str) -> list[str]:
     assert program == "seqloom", f"a lesson types nothing but seqloom: {command}"
     if words[0] != "train":
         return words
-    kept = [word for word in words if not word.startswith(("train.steps=", "train.warmup="))]
-    return [*kept, f"train.steps={STEPS}"]
+    kept = [word for word in words if not word.startswith(("train.steps=", "train.warmup=", "train.validate_every="))]
+    return [*kept, f"train.steps={STEPS}", f"train.validate_every={STEPS}"]
 
 
 def run_cell(source: str, names: dict[str, object], typed) -> None:

@@ -48,7 +48,7 @@ def test_what_was_skipped_is_told(typed, tmp_path):
     with open(tmp_path / "reviews.csv", "a") as file:
         file.write("61,,pos\n")
     out, _, code = typed("data", "classify", *SETTINGS, "data.on_bad_row=skip")
-    assert code == 0 and "1 rows skipped" in out
+    assert code == 0 and "1 row skipped" in out
 
 
 def test_a_mistake_is_one_sentence(typed, tmp_path):

@@ -9,7 +9,7 @@ import torch
 from safetensors.numpy import load_file
 from typer.testing import CliRunner
 
-from seqloom.cli.main import app
+from seqloom.cli.main import build_app
 from seqloom.config.recipe import Recipe
 from seqloom.data.vocabulary import SPECIALS
 from seqloom.errors import DataError, RunError
@@ -126,12 +126,12 @@ def test_analogies_of_a_file_are_counted_by_section(runs, tmp_path):
         "two": {"right": 0, "asked": 0, "unknown": 1},
     }
     file.write_text("cat dog birds\n")
-    with pytest.raises(DataError, match="there are 3 words, but an analogy has four"):
+    with pytest.raises(DataError, match="the line has 3 words, but an analogy has four"):
         lexicon.answer(str(file))
 
 
 def ask(*arguments):
-    return CliRunner().invoke(app, ["embed", *map(str, arguments)])
+    return CliRunner().invoke(build_app(), ["embed", *map(str, arguments)])
 
 
 def test_the_command_writes_what_python_gives(runs, tmp_path):
@@ -159,6 +159,12 @@ def test_the_command_writes_what_python_gives(runs, tmp_path):
     assert [row["word"] for row in rows] == " ".join(TEXTS).split()
     said = ask(run.folder, "--nearest", "cat", "--best", 2)
     assert said.exit_code == 0 and len(said.stdout.splitlines()) == 3
+    said = ask(run.folder, "--analogy", "cat", "dog", "birds", "--best", 1, "--json")
+    [truth] = run.lexicon.analogy("cat", "dog", "birds", 1)
+    assert [one["word"] for one in json.loads(said.stdout)["words"]] == [truth.word]
+    file.write_text(f": one\ncat dog birds {truth.word}\ncat dog birds penguin\n")
+    said = ask(run.folder, "--questions", file)
+    assert "100.0%  one: 1 of 1; 1 have an unknown word" in said.stdout
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 import typer
 
 import seqloom
-from seqloom.cli.main import app, main
+from seqloom.cli.main import build_app, main
 from seqloom.config.recipe import Recipe
 from seqloom.errors import RecipeError
 from seqloom.look.views import VIEWS
@@ -16,7 +16,7 @@ from seqloom.tasks import TASKS
 
 from .recipes import small
 
-COMMANDS = typer.main.get_command(app).commands
+COMMANDS = typer.main.get_command(build_app()).commands
 OPTIONS = {
     "train": ["--into", "--resume", "--json"],
     "score": ["--on", "--json"],

@@ -251,7 +251,7 @@ def test_layers_without_weights_are_refused_before_they_are_made(run, monkeypatc
     recipe = (run / "recipe.toml").read_text().replace("depth = 1\n", "depth = 1000\n")
     replace_file(run, "recipe.toml", recipe.encode())
     monkeypatch.setattr(Task, "build", lambda task: pytest.fail("they are made"))
-    refused(lambda: load(run), "2000 layers", "tensors")
+    refused(lambda: load(run), "2,000 layers", "tensors")
 
 
 def test_a_vocabulary_beyond_the_limit_is_refused_before_it_is_learned_from_and_when_it_is_read(tmp_path, monkeypatch):

@@ -27,7 +27,7 @@ LEVELS = (
     ("layers",),
 )
 # Known to all but the layers, which are to be usable on their own; here too each knows only what stands below it.
-SETTINGS = ("config", "schemas", "arguments", "arrays", "errors")
+SETTINGS = ("config", "schemas", "arguments", "arrays", "counts", "errors")
 
 SLOW = ("torch", "numpy", "altair", "vl_convert", "sacrebleu", "rapidfuzz", "babel", "tokenizers", "safetensors")
 

@@ -36,7 +36,7 @@ def test_draws_have_every_label_and_are_nested_in_nothing_but_the_training_part(
         found = draw(rows, 5, seed)
         assert len(found) == len(set(found)) == 5 and {label for _, label in found} == {"rare", "often"}
     assert draw(rows, 5, 1) == draw(rows, 5, 1) != draw(rows, 5, 2)
-    with pytest.raises(DataError, match="there are 6 training examples"):
+    with pytest.raises(DataError, match="the training part has 6 examples"):
         choose_counts(rows[5:11])
     assert [round_count(one) for one in (1, 37, 250.0, 9999)] == [1, 30, 200, 9000]
 

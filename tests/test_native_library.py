@@ -19,10 +19,10 @@ SAY = "import torch; from seqloom.layers.fast.native import library as l; print(
 
 
 @pytest.fixture
-def own_cache(tmp_path, monkeypatch, native):
-    """An empty folder for the library, and a compiler in a hurry, which writes a line whenever it is called."""
-    script = tmp_path / "quick-cc"
-    script.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/calls\nexec cc "$@" -O0\n')
+def own_cache(tmp_path, monkeypatch, native, quick_compiler):
+    """An empty folder for the library, and a compiler that writes a line whenever it is called."""
+    script = tmp_path / "counted-cc"
+    script.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/calls\nexec {quick_compiler} "$@"\n')
     script.chmod(0o755)
     monkeypatch.setenv("CC", str(script))
     monkeypatch.setenv("SEQLOOM_CACHE", str(tmp_path / "cache"))
@@ -151,6 +151,16 @@ def test_every_level_that_this_processor_has_obeys_the_laws(level, own_cache, mo
     ]
     done = subprocess.run(command, env=os.environ | {"SEQLOOM_NATIVE": level}, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
+
+
+def test_a_law_that_asks_for_kernels_is_tried_without_them_as_well_and_any_other_once(native):
+    laws, asks = Path(__file__).parent / "laws" / "test_layers.py", "test_reading_both_ways_agrees_with_pytorch[gru]"
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    command += [f"{laws}::{asks}", f"{laws}::test_positions_do_not_end"]
+    surroundings = {name: value for name, value in os.environ.items() if name != library.VARIABLE}
+    for found, kernels in (("3 passed", {}), ("2 passed", {library.VARIABLE: "0"})):
+        done = subprocess.run(command, env=surroundings | kernels, capture_output=True, text=True)
+        assert found in done.stdout, done.stdout
 
 
 FORK = """

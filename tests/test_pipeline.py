@@ -272,6 +272,34 @@ def test_a_finished_run_goes_on_as_if_it_had_been_begun_for_more_steps(tmp_path,
     assert code == 2 and "train.seed" in said
 
 
+def test_a_run_is_taken_up_without_typing_again_what_it_was_begun_with(tmp_path, typed):
+    rows = "".join(f"a {'good' if n % 2 else 'bad'} day {n},{'yes' if n % 2 else 'no'}\n" for n in range(20))
+    for name in ("days.csv", "others.csv"):
+        (tmp_path / name).write_text("text,label\n" + rows)
+    settings = ["data.train=days.csv", "data.source=text", "data.target=label", "model.kind=gru", "model.size=8"]
+    assert typed("train", "classify", *settings, "train.steps=2", "--into", "run")[2] == 0
+    assert "finished" in typed("train", "classify", "--into", "run", "--resume")[1]
+    _, error, code = typed("train", "classify", "data.target=label", "train.steps=3", "--into", "run", "--resume")
+    assert code == 0 and "going on from step 2 of 3" in error, error
+    own = load(tmp_path / "run").recipe
+    assert own.train.steps == 3 and own.data.train == ("days.csv",) and own.model.size == 8
+    before = (tmp_path / "run" / "recipe.toml").read_text()
+    for recipe, other, said in (
+        ("classify", "data.train=others.csv", 'was begun with data.train = ["days.csv"], not ["others.csv"]'),
+        ("classify", "train.learning_rate=0.5", "was begun with train.learning_rate"),
+        ("classify", "model.kind=lstm", 'was begun with model.kind = "gru", not "lstm"'),
+        ("classify", "model.size=9", "goes on with the settings it was begun with"),
+        ("tag", "train.steps=4", "was begun with the task classify, not tag"),
+    ):
+        out, error, code = typed("train", recipe, other, "--into", "run", "--resume")
+        assert code == 2 and not out and len(error.splitlines()) == 1 and said in error, error
+    (tmp_path / "own.toml").write_text('task = "classify"\n[data]\ntrain = "others.csv"\n')
+    assert "data.train" in typed("train", "own.toml", "--into", "run", "--resume")[1]  # what a file says is typed, too
+    (tmp_path / "own.toml").write_text('task = "classify"\n[model]\nsize = 8\n')
+    assert "finished" in typed("train", "own.toml", "--into", "run", "--resume")[1]
+    assert (tmp_path / "run" / "recipe.toml").read_text() == before
+
+
 def test_a_run_that_cannot_go_on_exactly_says_why(tmp_path):
     recipe = small(tmp_path, "train.steps=6", "train.validate_every=4", "train.teacher_forcing=0.5")
     recipe = recipe.override("train.teacher_forcing_schedule=linear")

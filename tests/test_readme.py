@@ -3,8 +3,8 @@
 The blocks of a page run in order in one copy of the project, so that what one trains the next can use. A fence says
 what is done with a block: `console` runs the lines after "$ " (further lines of a command end in a backslash before
 them or begin with "> "), `bash` and `python` run whole, the kinds in `SHOWN` are only shown. Samples have fewer
-examples to score than a reader's. Output is not compared, but for one thing: where a page shows "error: …", the command
-must fail with exit code 2 and say exactly that.
+examples than a reader's, trainings smaller batches and fewer validations. Output is not compared, but for one thing:
+where a page shows "error: …", the command must fail with exit code 2 and say exactly that.
 """
 
 import os

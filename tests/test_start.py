@@ -137,9 +137,27 @@ def test_a_source_is_read_by_what_read_before(tmp_path, written):
     assert {name.split(".")[0] for name in start.new} == {"embed", "decoder", "head"}
 
 
+@pytest.mark.parametrize("objective", ["masked", "bidirectional"])
+def test_a_tagger_starts_from_a_body_that_has_read_words_between_blanks(tmp_path, objective):
+    body = Recipe.read(
+        *("pretrain", "data.sample=", "data.target_tokenizer=spaced", f"train.objective={objective}", "data.window=8"),
+        *("data.vocabulary_size=0", "model.kind=lstm", "model.bidirectional=true", "model.tied=false", *FEW),
+    )
+    list(train(body, tmp_path / "body", examples=texts_alone()))
+    tags = {part: [(source, " ".join(source.split()[::-1])) for source, _ in rows] for part, rows in examples().items()}
+    tag = Recipe.read("tag", "data.sample=", f"model.from={tmp_path / 'body'}", *FEW)
+    list(train(tag, tmp_path / "tags", examples=tags))
+    start, before, after = read_config(tmp_path / "tags").start, load(tmp_path / "body"), load(tmp_path / "tags")
+    assert {name.split(".")[0] for name in start.new} == {"head"}
+    assert {name.split(".")[0] for name in start.loaded} == {"embed", "encoder"}
+    known = before.task.target.encode_many([source for source, _ in examples()["test"]])
+    read = after.task.source.encode_many([source for source, _ in examples()["test"]])
+    assert known.values.tolist() == read.values.tolist()
+
+
 def test_a_run_of_something_else_is_refused(tmp_path, written):
     tag = Recipe.read("tag", "data.sample=", f"model.from={written}", *FEW)
-    with pytest.raises(RecipeError, match="text cut into bpe, but here the source is words with their letters"):
+    with pytest.raises(RecipeError, match="text cut into bpe, but here the source is words that somebody has cut"):
         list(train(tag, tmp_path / "run", examples=examples()))
     assert not (tmp_path / "run").exists()
     with pytest.raises(RecipeError, match="model.from and data.vectors both"):

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from seqloom.__main__ import STARTING, collect_late
+from seqloom.tasks import TASKS
 from tests.recipes import small
 
 # Runs one command as a person does, then says what was imported for it.
@@ -79,6 +80,40 @@ def test_what_needs_no_tensors_imports_no_torch(arguments, code, tmp_path):
     assert modules.isdisjoint({"torch", "numpy"})
 
 
+def test_a_command_imports_no_other_and_no_plugin_of_pydantic(tmp_path, monkeypatch):
+    about = tmp_path / "plugged-1.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: plugged\nVersion: 1\n")
+    (about / "entry_points.txt").write_text("[pydantic]\nplugged = plugged:plugin\n")
+    (tmp_path / "plugged.py").write_text("plugin = None\n")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
+    found, modules, _ = imported("config", "seq2seq")
+    assert found == 0
+    commands = {name for name in modules if name.startswith("seqloom.cli.")}
+    assert commands == {f"seqloom.cli.{name}" for name in ("main", "launch", "options", "recipes")}
+    assert "plugged" not in modules
+
+
+def test_who_has_a_setting_is_told_without_building_their_classes():
+    program = """
+from seqloom.architectures import Architecture
+from seqloom.config.recipe import Recipe
+from seqloom.errors import RecipeError
+
+count = lambda root: 1 + sum(map(count, root.__subclasses__()))
+recipe = Recipe.read("seq2seq", "model.kind=gru")
+before = count(Architecture)
+try:
+    recipe.override("model.nonesuch=1")
+except RecipeError:
+    assert count(Architecture) == before, count(Architecture) - before
+else:
+    raise AssertionError("there is no such setting")
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_prediction_imports_only_what_it_needs(tmp_path):
     from seqloom import train
 
@@ -88,6 +123,22 @@ def test_a_prediction_imports_only_what_it_needs(tmp_path):
     assert searches == 0
     assert "torch" in modules
     assert modules.isdisjoint(NOT_FOR_A_PREDICTION)
+    assert modules.isdisjoint(f"seqloom.tasks.{task}" for task in TASKS if task != "seq2seq")
+
+
+def test_the_shape_of_a_file_is_built_when_a_file_is_held_against_it():
+    program = """
+import seqloom.tasks, seqloom.training.files
+from seqloom.schemas import Manifest, Shape, check_shape
+
+built = lambda: [shape.__name__ for shape in Shape.__subclasses__() if shape.__pydantic_complete__]
+assert len(Shape.__subclasses__()) > 10
+assert built() == [], built()
+check_shape(Manifest, {"files": {}}, "manifest.json")
+assert built() == ["Manifest"], built()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_training_imports_no_compiler(tmp_path):

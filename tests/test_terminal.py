@@ -14,7 +14,7 @@ from rich.console import Console
 from seqloom.cli import terminal
 from seqloom.cli.main import main
 from seqloom.runs.run import load, train
-from seqloom.training.events import Events
+from seqloom.training.events import BARS, Events
 from seqloom.training.records import Record
 
 from .recipes import backwards, measured, small
@@ -115,7 +115,7 @@ def test_tensorboard_gets_text_histograms_and_a_picture(tmp_path):
     found = EventAccumulator(str(tmp_path))
     found.Reload()
     [histogram] = found.Histograms("weights/weight")
-    assert histogram.histogram_value.num == 6
+    assert histogram.histogram_value.num == 6 and len(histogram.histogram_value.bucket) <= BARS + 2
     assert histogram.histogram_value.sum == pytest.approx(model.weight.sum().item(), abs=1e-5)
     assert found.Tensors("recipe/text_summary")[0].tensor_proto.string_val == [b"a recipe"]
     [picture] = found.Images("test/confusion of accuracy")
@@ -153,16 +153,28 @@ def test_several_seeds_are_trained_with_one_command_and_said_again_do_nothing(tm
 
 def test_a_run_that_loses_to_a_baseline_says_so():
     scores = {
-        "accuracy": {"value": 0.8, "better": "higher", "baselines": {"chance": 0.5, "NB-SVM": 0.87}},
+        "accuracy": {
+            "value": 0.8,
+            "better": "higher",
+            "baselines": {"chance": 0.5, "NB-SVM": 0.87},
+            "ahead": {"baseline": "NB-SVM", "interval": [0.01, 0.13], "examples": 400},
+        },
         "loss": {"value": 0.4, "better": "lower", "baselines": {"uniform": 0.7}},
         "coverage": {"value": 0.7, "better": "nearer 0.8", "baselines": {"naive": 0.8}},
     }
     sentence = terminal.describe_defeat(scores, "runs/mine")
     assert "accuracy (by NB-SVM, 0.870 against 0.800)." in sentence and "seqloom doctor runs/mine" in sentence
     assert "loss" not in sentence and "coverage" not in sentence
-    scores["accuracy"]["value"] = 0.87
+    for interval, examples in (([-0.03, 0.17], 10), (None, 5)):
+        scores["accuracy"]["ahead"] |= {"interval": interval, "examples": examples}
+        chance = f"but {examples} examples cannot tell whether that is chance"
+        sentence = terminal.describe_defeat(scores, "runs/mine")
+        assert sentence.endswith(chance) and "is better" not in sentence and "(by NB-SVM, 0.870 against" in sentence
+    del scores["accuracy"]["ahead"]
     assert not terminal.describe_defeat(scores, "runs/mine")
-    many = {f"MAE of {name}": {"value": 2.0, "better": "lower", "baselines": {"naive": 1.0}} for name in "abcde"}
+    ahead = {"baseline": "naive", "interval": [0.5, 1.5], "examples": 50}
+    one = {"value": 2.0, "better": "lower", "baselines": {"naive": 1.0}, "ahead": ahead}
+    many = {f"MAE of {name}": one for name in "abcde"}
     sentence = terminal.describe_defeat(many, "r")
     assert sentence.count("by naive") == 3 and "and 2 more scores." in sentence
 

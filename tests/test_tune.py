@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from seqloom.cli.main import main
-from seqloom.config.ranges import Over, is_range, parse_over
+from seqloom.config.ranges import Over, is_list, is_range, parse_over
 from seqloom.config.recipe import Recipe
 from seqloom.errors import RecipeError, RunError
 from seqloom.runs.folder import read_scores
@@ -66,6 +66,21 @@ def test_what_is_searched_over(text: str, over: Over) -> None:
 def test_what_cannot_be_searched_over_is_refused(text: str, reason: str) -> None:
     with pytest.raises(RecipeError, match=reason):
         parse_over(text, Recipe())
+
+
+@pytest.mark.parametrize("values", ["0.1|0.3", "0.1;0.3", "0.1 0.3", "0.1:0.3", "0.1-0.3", "{0.1,0.3}", "0.1...0.3"])
+@pytest.mark.parametrize("name", ["model.dropout", "train.dropout"])
+def test_who_writes_several_values_as_elsewhere_is_told_how_they_are_written_here(
+    typed, name: str, values: str
+) -> None:
+    said, error, code = typed("tune", "classify", f"{name}={values}")
+    assert code == 2 and not said and "several values are written name=a,b,c, and a range name=low..high" in error
+    assert "?;" not in error
+
+
+def test_values_in_brackets_are_a_list_where_one_value_is_asked_for() -> None:
+    assert is_list("model.dropout=[0.1, 0.3]", Recipe()) and not is_list("model.size=[64, 128]", Recipe())
+    assert parse_over("model.dropout=[0.1, 0.3]", Recipe()) == Over("model.dropout", choices=("0.1", "0.3"))
 
 
 def test_a_range_is_not_taken_for_a_path() -> None:

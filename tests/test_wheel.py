@@ -29,12 +29,14 @@ def run(*arguments: str | Path, cwd: Path, **environment: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def wheel(tmp_path_factory: pytest.TempPathFactory, quick_compiler: Path) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
+    compiler = {"CC": str(quick_compiler)} if shutil.which("cc") else {}
     run(
         *(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-build-isolation", "--no-deps", "--no-index"),
         *("--wheel-dir", folder, ROOT),
         cwd=folder,
+        **compiler,
     )
     [built] = folder.glob("*.whl")
     return built

@@ -1,14 +1,12 @@
 """What the settings of every architecture have in common. Settings know no torch until something is built of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from ..config.messages import literal
-from ..config.section import OneOf, ReadIf, Section, find_idle
+from ..config.section import OneOf, ReadIf, Section, find_idle, setting
 
 if TYPE_CHECKING:
     from torch import nn
@@ -46,20 +44,18 @@ class Architecture(Section):
     """The settings of one side of a network. A subclass has a `kind` and what only that kind reads."""
 
     kind: str = Field(description="The architecture.")
-    size: Size = Field(
-        default=128, description="Features of a hidden layer; a list gives each recurrent layer a size of its own."
-    )
-    dropout: float = Field(
-        default=0.1,
+    size: Size = setting(128, "Features of a hidden layer; a list gives each recurrent layer a size of its own.")
+    dropout: float = setting(
+        0.1,
+        "The share of features that dropout sets to 0 in training: of the embedding, between layers, and before the "
+        "head.",
         ge=0,
         lt=1,
-        description="The share of features that dropout sets to 0 in training: of the embedding, between layers, "
-        "and before the head.",
     )
 
     encoder_settings: ClassVar[type[Section]] = Section  # what only an encoder has that may read ahead
     start_settings: ClassVar[type[Section]] = Section  # what only one has that no encoder gives a state to
-    whole_window: ClassVar[type[Architecture] | None] = None  # what it is where a window of numbers is read at once
+    whole_window: ClassVar["type[Architecture] | None"] = None  # what it is where a window of numbers is read at once
     decoder_settings: ClassVar[type[Section]] = Section  # what only a decoder has that looks at a source
     only_numbers: ClassVar[bool] = False  # whether it reads numbers of which some are missing, and nothing else
     only_classifies: ClassVar[bool] = False  # whether all it can do is to sum up the tokens of a sequence
@@ -109,15 +105,15 @@ class Architecture(Section):
         return net
 
     def build_encoder(
-        self, inputs: int, *, ahead: bool = True, pool: str = "", queries: int = 4, own: MakeCell | None = None
-    ) -> Encoder:
+        self, inputs: int, *, ahead: bool = True, pool: str = "", queries: int = 4, own: "MakeCell | None" = None
+    ) -> "Encoder":
         """What reads vectors of so many features; `ahead` says whether it may see what comes later, `pool` what sums it
         up, perhaps by so many learned `queries`. Every kind has one; a table that leaves the kind open has none."""
         raise TypeError(f"{self.kind} has no network of its own")
 
     def build_decoder(
-        self, inputs: int, memory: int = 0, final_states: FinalStateSizes = (), own: MakeCell | None = None
-    ) -> Layer:
+        self, inputs: int, memory: int = 0, final_states: "FinalStateSizes" = (), own: "MakeCell | None" = None
+    ) -> "Layer":
         """What writes, about a memory of so many features if there is one. Some kinds only read, and no recipe can have
         them write."""
         raise TypeError(f"{self.kind} reads and does not write")
@@ -126,11 +122,8 @@ class Architecture(Section):
 class LayeredArchitecture(Architecture):
     """Settings of architectures with several layers."""
 
-    depth: int = Field(
-        default=0,
-        ge=0,
-        le=MOST_LAYERS,
-        description="Layers on top of each other; 0 is one, or as many as model.size lists.",
+    depth: int = setting(
+        0, "Layers on top of each other; 0 is one, or as many as model.size lists.", ge=0, le=MOST_LAYERS
     )
 
     @property
@@ -146,10 +139,10 @@ class LayeredArchitecture(Architecture):
         return super().fault()
 
 
-def of_layers(name: str) -> Callable[..., Attention]:
+def of_layers(name: str) -> Callable[..., "Attention"]:
     """What builds the attention of this name in `layers/attention.py`; settings know no torch, so it comes late."""
 
-    def build(query: int, memory: int, hard: bool = False) -> Attention:
+    def build(query: int, memory: int, hard: bool = False) -> "Attention":
         from ..layers import attention
 
         return getattr(attention, name)(query, memory, hard)
@@ -159,7 +152,7 @@ def of_layers(name: str) -> Callable[..., Attention]:
 
 # How a decoder without an attention of its own scores the elements of a source: by the features of a query, those of
 # the memory, and whether it is hard.
-ATTENTIONS: dict[str, Callable[..., Attention]] = {
+ATTENTIONS: dict[str, Callable[..., "Attention"]] = {
     "dot": of_layers("DotAttention"),
     "scaled": of_layers("ScaledDotAttention"),
     "additive": of_layers("AdditiveAttention"),
@@ -173,32 +166,26 @@ WITH_ATTENTION = ReadIf(lambda side: side.attention != "none", "with an attentio
 class SourceAttention(Section):
     """How a decoder without an attention of its own looks at the source."""
 
-    attention: Annotated[str, OneOf(ATTENTIONS, ("none",))] = Field(
-        default="additive",
-        description="How the decoder scores the elements of the source that it looks at; projected is scaled with "
-        "projections of query, key and value.",
+    attention: Annotated[str, OneOf(ATTENTIONS, ("none",))] = setting(
+        "additive",
+        "How the decoder scores the elements of the source that it looks at; projected is scaled with projections of "
+        "query, key and value.",
     )
-    hard_attention: Annotated[bool, WITH_ATTENTION] = Field(
-        default=False,
-        description="Whether attention looks at the best-scored element only instead of a mean; its gradient is "
-        "that of the mean.",
+    hard_attention: Annotated[bool, WITH_ATTENTION] = setting(
+        False,
+        "Whether attention looks at the best-scored element only instead of a mean; its gradient is that of the mean.",
     )
-    local_attention: Annotated[Literal["none", "monotonic", "predictive"], WITH_ATTENTION] = Field(
-        default="none",
-        description="Whether a step looks only around one element of the source: that of its own number (Luong's "
-        "local-m), or one that it predicts (local-p).",
+    local_attention: Annotated[Literal["none", "monotonic", "predictive"], WITH_ATTENTION] = setting(
+        "none",
+        "Whether a step looks only around one element of the source: that of its own number (Luong's local-m), or one "
+        "that it predicts (local-p).",
     )
     attention_window: Annotated[int, ReadIf(lambda side: side.local_attention != "none", "with local_attention")] = (
-        Field(
-            default=10,
-            ge=1,
-            le=10**6,
-            description="How many elements a local attention sees on each side of its center.",
-        )
+        setting(10, "How many elements a local attention sees on each side of its center.", ge=1, le=10**6)
     )
 
 
-def build_attention(side: Architecture, query: int, memory: int) -> Attention:
+def build_attention(side: Architecture, query: int, memory: int) -> "Attention":
     from ..layers.local_attention import MonotonicAttention, PredictiveAttention
 
     attention = ATTENTIONS[side.attention](query, memory, side.hard_attention)

@@ -12,7 +12,7 @@ from ..layers.cells import MakeCell
 from ..layers.embeddings import find_token_table
 from ..layers.fast.dropout import Dropout
 from ..layers.heads import Head, MLPHead
-from ..layers.lexicon import HandedOn
+from ..layers.lexicon import SkipConcatenation
 from ..layers.mixing import MixedLayers
 from ..layers.non_local import put_non_local
 from ..models import Generator, Labeler, Source
@@ -31,6 +31,8 @@ def build_seq2seq(
     source = reads.without_biases(Source(first, encoder))
     decoder = writes.build_decoder(model.embedding, reads.width, source.encoder.layer.final_state_sizes, own)
     embed = make_embed()
+    if model.shared_embedding:
+        source.embed = embed
     written = Generator(embed, decoder, tie(model, embed, make_head(writes.width)), dropout=writes.dropout)
     writes.without_biases(written).source = source
     return written
@@ -75,7 +77,7 @@ def build_labeler(
         reader.layer = mix_layers(reader.layer, features)
     reader, dropout = put_non_local(reader, features, model.non_local), reads.dropout
     if lexicon:
-        reader, dropout = Encoder(HandedOn(reader.layer, lexicon, dropout), reader.pool), 0.0
+        reader, dropout = Encoder(SkipConcatenation(reader.layer, lexicon, dropout), reader.pool), 0.0
     return reads.without_biases(Labeler(embed, reader, build_head(model, reads.width + lexicon, make), each, dropout))
 
 

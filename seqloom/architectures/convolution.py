@@ -1,12 +1,8 @@
 """Windows that slide over a sequence: convolutions upon convolutions, or one linear filter."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from pydantic import Field
-
-from ..config.section import Section
+from ..config.section import Section, setting
 from .base import BIAS, Architecture, LayeredArchitecture, SourceAttention, build_attention
 from .pooling import POOLS, PooledFeatures
 
@@ -17,16 +13,16 @@ if TYPE_CHECKING:
 
 
 class BothSides(Section):
-    bidirectional: bool = Field(
-        default=True, description="Whether the encoder's window reaches to both sides of an element, or only back."
+    bidirectional: bool = setting(
+        True, "Whether the encoder's window reaches to both sides of an element, or only back."
     )
 
 
 class SlidingWindow(Architecture):
     """Settings that convolutional and linear architectures share."""
 
-    kernel_size: int = Field(default=5, ge=1, le=10**6, description="How many elements a window holds.")
-    bias: bool = Field(default=True, description=BIAS)
+    kernel_size: int = setting(5, "How many elements a window holds.", ge=1, le=10**6)
+    bias: bool = setting(True, BIAS)
 
     encoder_settings: ClassVar[type[Section]] = BothSides
     decoder_settings: ClassVar[type[Section]] = SourceAttention
@@ -42,16 +38,16 @@ class SlidingWindow(Architecture):
         return super().fault()
 
     def build_encoder(
-        self, inputs: int, *, ahead: bool = True, pool: str = "", queries: int = 4, own: MakeCell | None = None
-    ) -> Encoder:
+        self, inputs: int, *, ahead: bool = True, pool: str = "", queries: int = 4, own: "MakeCell | None" = None
+    ) -> "Encoder":
         from ..layers.base import Encoder
 
         causal = not (ahead and getattr(self, "bidirectional", False))
         return Encoder(self._build(inputs, causal), POOLS[pool or "mean"](PooledFeatures(self.width, queries)))
 
     def build_decoder(
-        self, inputs: int, memory: int = 0, final_states: FinalStateSizes = (), own: MakeCell | None = None
-    ) -> Layer:
+        self, inputs: int, memory: int = 0, final_states: "FinalStateSizes" = (), own: "MakeCell | None" = None
+    ) -> "Layer":
         from ..layers.attention_decoders import Luong
         from ..layers.base import Stack
 
@@ -60,7 +56,7 @@ class SlidingWindow(Architecture):
             return layer
         return Stack(layer, Luong(self.width, memory, build_attention(self, self.width, memory)))
 
-    def _build(self, inputs: int, causal: bool) -> Layer:
+    def _build(self, inputs: int, causal: bool) -> "Layer":
         from ..layers.convolution import convolution
 
         return self.without_biases(
@@ -85,11 +81,11 @@ class WholeWindow(Architecture):
 
     kind: Literal["linear"] = "linear"
     size: ClassVar[int] = 0  # type: ignore[misc]
-    bias: bool = Field(default=True, description=BIAS)
-    least_squares: bool = Field(
-        default=True,
-        description="Whether weights begin with the mean of an autoregression and of ridge regressions, as far as "
-        "model.relative and model.channel_independent let them, which training then improves.",
+    bias: bool = setting(True, BIAS)
+    least_squares: bool = setting(
+        True,
+        "Whether weights begin with the mean of an autoregression and of ridge regressions, as far as model.relative "
+        "and model.channel_independent let them, which training then improves.",
     )
 
     @property
@@ -97,8 +93,8 @@ class WholeWindow(Architecture):
         return self.kind
 
     def build_encoder(
-        self, inputs: int, *, ahead: bool = True, pool: str = "", queries: int = 4, own: MakeCell | None = None
-    ) -> Encoder:
+        self, inputs: int, *, ahead: bool = True, pool: str = "", queries: int = 4, own: "MakeCell | None" = None
+    ) -> "Encoder":
         from ..layers.base import Encoder, Stack, flatten_pool
 
         return Encoder(Stack(), flatten_pool)
@@ -110,4 +106,4 @@ class Linear(SlidingWindow):
     kind: Literal["linear"] = "linear"
 
     activates: ClassVar[bool] = False
-    whole_window: ClassVar[type[Architecture] | None] = WholeWindow
+    whole_window: ClassVar["type[Architecture] | None"] = WholeWindow

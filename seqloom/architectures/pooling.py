@@ -30,6 +30,12 @@ def pool_mean(of: PooledFeatures) -> Pool:
     return mean_pool
 
 
+def pool_sqrtn(of: PooledFeatures) -> Pool:
+    from ..layers.base import sqrtn_pool
+
+    return sqrtn_pool
+
+
 def pool_first(of: PooledFeatures) -> Pool:
     from ..layers.base import first_pool
 
@@ -50,6 +56,7 @@ def pool_attention(of: PooledFeatures) -> Pool:
 
 POOLS: dict[str, Callable[[PooledFeatures], Pool]] = {
     "mean": pool_mean,
+    "sqrtn": pool_sqrtn,
     "last": pool_last,
     "first": pool_first,
     "max": pool_max,

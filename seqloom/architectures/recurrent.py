@@ -4,15 +4,11 @@ To add a cell: its class in `layers/cells.py`, a class here with its `kind`, its
 `architectures/__init__.py`.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
-from pydantic import Field
-
-from ..config.section import ReadIf, Section
+from ..config.section import ReadIf, Section, setting
 from .base import BIAS, WITH_ATTENTION, LayeredArchitecture, SourceAttention, build_attention
 from .pooling import POOLS, PooledFeatures
 
@@ -26,27 +22,26 @@ HALVES = ("concatenate", "separate")  # ways to join two directions that each ha
 
 
 class Bidirectional(Section):
-    bidirectional: bool = Field(default=True, description="Whether the encoder reads from both ends.")
+    bidirectional: bool = setting(True, "Whether the encoder reads from both ends.")
     merge: Annotated[
         Literal["concatenate", "mean", "sum", "project", "separate"],
         ReadIf(lambda side: side.bidirectional, "with bidirectional"),
-    ] = Field(
-        default="concatenate",
-        description="How the two directions are joined after each layer; concatenated, each has half the size, "
-        "otherwise all of it; separate ones are concatenated only at the top, and never see each other, as in ELMo.",
+    ] = setting(
+        "concatenate",
+        "How the two directions are joined after each layer; concatenated, each has half the size, otherwise all of "
+        "it; separate ones are concatenated only at the top, and never see each other, as in ELMo.",
     )
 
 
 class RecurrentAttention(SourceAttention):
-    attention_style: Annotated[Literal["bahdanau", "luong"], WITH_ATTENTION] = Field(
-        default="bahdanau",
-        description="When the decoder looks at the source: before each step, feeding the cell, or after it.",
+    attention_style: Annotated[Literal["bahdanau", "luong"], WITH_ATTENTION] = setting(
+        "bahdanau", "When the decoder looks at the source: before each step, feeding the cell, or after it."
     )
 
 
 class InitialState(Section):
-    initial_state: Literal["zero", "learned"] = Field(
-        default="zero", description="The initial state of a recurrence without an encoder: zero or learned."
+    initial_state: Literal["zero", "learned"] = setting(
+        "zero", "The initial state of a recurrence without an encoder: zero or learned."
     )
 
 
@@ -55,11 +50,10 @@ class Recurrence(LayeredArchitecture):
 
     variational_dropout: Annotated[
         bool, ReadIf(lambda side: len(side.sizes) > 1 and side.dropout > 0, "with dropout between several layers")
-    ] = Field(default=False, description="Whether dropout between layers sets the same features to 0 at every step.")
-    bias: bool = Field(default=True, description=BIAS)
-    init: Literal["uniform", "xavier", "orthogonal", "identity", "normal"] = Field(
-        default="uniform",
-        description="How weights are initialized; uniform is within one over the square root of the size.",
+    ] = setting(False, "Whether dropout between layers sets the same features to 0 at every step.")
+    bias: bool = setting(True, BIAS)
+    init: Literal["uniform", "xavier", "orthogonal", "identity", "normal"] = setting(
+        "uniform", "How weights are initialized; uniform is within one over the square root of the size."
     )
 
     start_settings: ClassVar[type[Section]] = InitialState
@@ -73,10 +67,10 @@ class Recurrence(LayeredArchitecture):
         return super().fault()
 
     @abstractmethod
-    def cell(self) -> MakeCell:
+    def cell(self) -> "MakeCell":
         """The equations, before anything is done to their weights."""
 
-    def build_cell(self) -> MakeCell:
+    def build_cell(self) -> "MakeCell":
         """The cell with its weights initialized, constrained and dropped out as the settings say."""
         return partial(_build_cell, self, self.cell())
 
@@ -86,8 +80,8 @@ class Recurrence(LayeredArchitecture):
         return str(self.merge) if both else "none"
 
     def build_encoder(
-        self, inputs: int, *, ahead: bool = True, pool: str = "", queries: int = 4, own: MakeCell | None = None
-    ) -> Encoder:
+        self, inputs: int, *, ahead: bool = True, pool: str = "", queries: int = 4, own: "MakeCell | None" = None
+    ) -> "Encoder":
         from ..layers.base import Encoder
 
         merge = self._merge(ahead)
@@ -95,7 +89,7 @@ class Recurrence(LayeredArchitecture):
         summary = POOLS[pool or usual](PooledFeatures(self.width, queries, both_ends=merge in HALVES))
         return Encoder(self._build_layers(inputs, merge, own), summary)
 
-    def _build_layers(self, inputs: int, merge: str, own: MakeCell | None) -> Layer:
+    def _build_layers(self, inputs: int, merge: str, own: "MakeCell | None") -> "Layer":
         from ..layers.recurrent import recurrent_encoder
 
         return recurrent_encoder(
@@ -109,8 +103,8 @@ class Recurrence(LayeredArchitecture):
         )
 
     def build_decoder(
-        self, inputs: int, memory: int = 0, final_states: FinalStateSizes = (), own: MakeCell | None = None
-    ) -> Layer:
+        self, inputs: int, memory: int = 0, final_states: "FinalStateSizes" = (), own: "MakeCell | None" = None
+    ) -> "Layer":
         from ..layers.attention_decoders import bahdanau_decoder, luong_decoder
         from ..layers.recurrent import recurrent_decoder
 
@@ -125,7 +119,7 @@ class Recurrence(LayeredArchitecture):
         return build(cell, inputs, sizes, memory, attention, final_states, **drop)  # type: ignore[arg-type]
 
 
-def _build_cell(settings: Recurrence, make: MakeCell, inputs: int, size: int) -> Cell:
+def _build_cell(settings: Recurrence, make: "MakeCell", inputs: int, size: int) -> "Cell":
     from torch.nn.utils.parametrizations import orthogonal, spectral_norm
 
     from ..layers.cells import Zoneout, constrain_weights, drop_weights, initialize
@@ -146,78 +140,68 @@ def _build_cell(settings: Recurrence, make: MakeCell, inputs: int, size: int) ->
 
 
 class ZoneoutSettings(Recurrence):
-    zoneout: float = Field(
-        default=0.0, ge=0, lt=1, description="Zoneout: the share of units that keep their state at a step, in training."
+    zoneout: float = setting(
+        0.0, "Zoneout: the share of units that keep their state at a step, in training.", ge=0, lt=1
     )
 
 
 class RecurrentWeights(Recurrence):
-    recurrent_weight_dropout: float = Field(
-        default=0.0,
-        ge=0,
-        lt=1,
-        description="The share of recurrent weights that dropout sets to 0 in training, the same at all steps.",
+    recurrent_weight_dropout: float = setting(
+        0.0, "The share of recurrent weights that dropout sets to 0 in training, the same at all steps.", ge=0, lt=1
     )
 
 
 class ConstrainedWeights(RecurrentWeights):
     init_gain: Annotated[
         float, ReadIf(lambda side: side.weight_constraint != "orthogonal", 'without weight_constraint "orthogonal"')
-    ] = Field(
-        default=1.0, ge=0, le=100, description="The factor by which recurrent weights start larger than model.init."
-    )
-    weight_constraint: Literal["none", "orthogonal", "spectral"] = Field(
-        default="none",
-        description="The constraint on the recurrent matrix: none, all singular values 1 (orthogonal), or the "
-        "largest 1 (spectral).",
+    ] = setting(1.0, "The factor by which recurrent weights start larger than model.init.", ge=0, le=100)
+    weight_constraint: Literal["none", "orthogonal", "spectral"] = setting(
+        "none",
+        "The constraint on the recurrent matrix: none, all singular values 1 (orthogonal), or the largest 1 "
+        "(spectral).",
     )
 
 
 class ForgetBias(Recurrence):
-    forget_bias: Annotated[float, ReadIf(lambda side: side.bias, "with bias")] = Field(
-        default=1.0,
-        ge=-100,
-        le=100,
-        description="The bias of the forget gate at the start of training; a higher one remembers longer.",
+    forget_bias: Annotated[float, ReadIf(lambda side: side.bias, "with bias")] = setting(
+        1.0, "The bias of the forget gate at the start of training; a higher one remembers longer.", ge=-100, le=100
     )
 
 
 class LayerNorm(Recurrence):
-    layer_norm: bool = Field(default=False, description="Whether the gates' inputs are normalized at every step.")
+    layer_norm: bool = setting(False, "Whether the gates' inputs are normalized at every step.")
 
 
 class ResetGate(Recurrence):
-    reset_gate: Literal["after", "before"] = Field(
-        default="after", description="Where a GRU resets its state: after the matrix product, as torch, or before it."
+    reset_gate: Literal["after", "before"] = setting(
+        "after", "Where a GRU resets its state: after the matrix product, as torch, or before it."
     )
 
 
-class Activated(Recurrence):
-    activation: Literal["tanh", "sigmoid", "relu", "identity"] = Field(
-        default="tanh", description="The activation function."
-    )
+class ActivationSettings(Recurrence):
+    activation: Literal["tanh", "sigmoid", "relu", "identity"] = setting("tanh", "The activation function.")
 
 
 # --- the kinds -------------------------------------------------------------------------------------------------------
 
 
-class RNN(Activated, ZoneoutSettings, ConstrainedWeights):
+class RNN(ActivationSettings, ZoneoutSettings, ConstrainedWeights):
     kind: Literal["rnn"] = "rnn"
 
-    def cell(self) -> MakeCell:
+    def cell(self) -> "MakeCell":
         from ..layers.cells import RNNCell
 
         return partial(RNNCell, activation=self.activation, bias=self.bias)
 
 
-class Orthogonal(Activated, ZoneoutSettings, RecurrentWeights):
+class Orthogonal(ActivationSettings, ZoneoutSettings, RecurrentWeights):
     """An RNN whose recurrent matrix stays orthogonal."""
 
     kind: Literal["orthogonal"] = "orthogonal"
 
     weight_constraint: ClassVar[str] = "orthogonal"
 
-    def cell(self) -> MakeCell:
+    def cell(self) -> "MakeCell":
         from ..layers.cells import RNNCell
 
         return partial(RNNCell, activation=self.activation, bias=self.bias)
@@ -225,11 +209,11 @@ class Orthogonal(Activated, ZoneoutSettings, RecurrentWeights):
 
 class LSTM(LayerNorm, ForgetBias, ZoneoutSettings, ConstrainedWeights):
     kind: Literal["lstm"] = "lstm"
-    candidate_activation: Literal["tanh", "sigmoid"] = Field(
-        default="tanh", description="The activation function of the candidate for the memory c."
+    candidate_activation: Literal["tanh", "sigmoid"] = setting(
+        "tanh", "The activation function of the candidate for the memory c."
     )
-    memory_size: int = Field(
-        default=0, ge=0, le=2**16, description="Units of the memory c, of which h is a projection; 0 is as many as h."
+    memory_size: int = setting(
+        0, "Units of the memory c, of which h is a projection; 0 is as many as h.", ge=0, le=2**16
     )
 
     def fault(self) -> str:
@@ -242,7 +226,7 @@ class LSTM(LayerNorm, ForgetBias, ZoneoutSettings, ConstrainedWeights):
             )
         return super().fault()
 
-    def cell(self) -> MakeCell:
+    def cell(self) -> "MakeCell":
         from ..layers.cells import LSTMCell, NormedLSTMCell, ProjectedLSTMCell
 
         if self.layer_norm:
@@ -256,19 +240,17 @@ class Peephole(ForgetBias, ZoneoutSettings, ConstrainedWeights):
     """An LSTM whose gates see its memory c (Gers et al., 2002)."""
 
     kind: Literal["peephole"] = "peephole"
-    peephole: Literal["diagonal", "full"] = Field(
-        default="diagonal", description="What a gate sees of the memory: each unit its own value, or all of them."
+    peephole: Literal["diagonal", "full"] = setting(
+        "diagonal", "What a gate sees of the memory: each unit its own value, or all of them."
     )
-    peephole_gates: Literal["ifo", "if", "io", "fo", "i", "f", "o"] = Field(
-        default="ifo", description="Which gates see the memory: input (i), forget (f), output (o)."
+    peephole_gates: Literal["ifo", "if", "io", "fo", "i", "f", "o"] = setting(
+        "ifo", "Which gates see the memory: input (i), forget (f), output (o)."
     )
     peephole_output: Annotated[
         Literal["new", "old"], ReadIf(lambda side: "o" in side.peephole_gates, "where the output gate sees the memory")
-    ] = Field(
-        default="new", description="Which memory the output gate sees: that after the step, as published, or before it."
-    )
+    ] = setting("new", "Which memory the output gate sees: that after the step, as published, or before it.")
 
-    def cell(self) -> MakeCell:
+    def cell(self) -> "MakeCell":
         from ..layers.cells import PeepholeLSTMCell
 
         late, full = self.peephole_output == "new", self.peephole == "full"
@@ -280,7 +262,7 @@ class Coupled(ForgetBias, ZoneoutSettings, ConstrainedWeights):
 
     kind: Literal["coupled"] = "coupled"
 
-    def cell(self) -> MakeCell:
+    def cell(self) -> "MakeCell":
         from ..layers.cells import CoupledLSTMCell
 
         return partial(CoupledLSTMCell, bias=self.bias)
@@ -294,7 +276,7 @@ class GRU(ResetGate, LayerNorm, ZoneoutSettings, ConstrainedWeights):
             return 'has layer_norm, but a gru takes it only with reset_gate "after"'
         return super().fault()
 
-    def cell(self) -> MakeCell:
+    def cell(self) -> "MakeCell":
         from ..layers.cells import GRUCell, NormedGRUCell, ResetBeforeGRUCell
 
         if self.layer_norm:
@@ -313,12 +295,12 @@ class GRUD(ResetGate, ConstrainedWeights):
     encoder_settings: ClassVar[type[Section]] = Section  # it remembers what it saw last, so it reads forwards
     only_numbers: ClassVar[bool] = True
 
-    def cell(self) -> MakeCell:
+    def cell(self) -> "MakeCell":
         from ..layers.cells import DecayGRUCell
 
         return partial(DecayGRUCell, bias=self.bias)
 
-    def _build_layers(self, inputs: int, merge: str, own: MakeCell | None) -> Layer:
+    def _build_layers(self, inputs: int, merge: str, own: "MakeCell | None") -> "Layer":
         from ..layers.cells import GRUCell, ResetBeforeGRUCell
         from ..layers.recurrent import recurrent_encoder, stack_levels
 
@@ -340,7 +322,7 @@ class MinGRU(ZoneoutSettings):
 
     kind: Literal["mingru"] = "mingru"
 
-    def cell(self) -> MakeCell:
+    def cell(self) -> "MakeCell":
         from ..layers.cells import MinGRUCell
 
         return partial(MinGRUCell, bias=self.bias)
@@ -349,7 +331,7 @@ class MinGRU(ZoneoutSettings):
 class MinLSTM(ForgetBias, ZoneoutSettings):
     kind: Literal["minlstm"] = "minlstm"
 
-    def cell(self) -> MakeCell:
+    def cell(self) -> "MakeCell":
         from ..layers.cells import MinLSTMCell
 
         return partial(MinLSTMCell, bias=self.bias)

@@ -247,7 +247,7 @@ BLOCKS: dict[str, tuple[TransformerConfig, bool, int]] = {  # settings, whether 
     "encoder, windowed": (windowed(), False, 0),
     "decoder alone": (config(), True, 0),
     "encoder, full-width heads": (config(key_size=WIDTH, value_size=WIDTH, positions="rotary"), False, 0),
-    "decoder, free widths": (config(heads=3, key_size=2, value_size=5), True, SOURCE),
+    "decoder, free widths": (config(heads=3, key_size=2, value_size=5, activation="silu"), True, SOURCE),
     **{f"encoder, no biases, {norm}": (config(norm=norm, bias=False), False, 0) for norm in ("post", "pre")},
     "encoder, hard": (config(hard_attention=True), False, 0),
     "decoder, hard": (config(hard_attention=True, window=2), True, SOURCE),

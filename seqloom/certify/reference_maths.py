@@ -53,6 +53,11 @@ def gelu(z: Tensor) -> Tensor:
     return z * (1 + torch.erf(z / math.sqrt(2))) / 2
 
 
+def silu(z: Tensor) -> Tensor:
+    """z times its sigmoid."""
+    return z * sigmoid(z)
+
+
 def softmax(scores: list[Tensor]) -> list[Tensor]:
     """e^s over the sum of all e^s."""
     powers = [torch.exp(score) for score in scores]

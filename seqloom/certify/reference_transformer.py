@@ -8,7 +8,7 @@ from torch import Tensor
 
 from ..layers import TransformerConfig
 from .reference_attention import Sees, cross_attention, everything, hard, rotary, self_attention, soft, still, the_past
-from .reference_maths import Parameters, gelu, layer_norm, relu, rms_norm, sigmoid
+from .reference_maths import Parameters, gelu, layer_norm, relu, rms_norm, silu
 
 Change = Callable[[Tensor], Tensor]  # of a whole sequence (T, D)
 
@@ -29,9 +29,9 @@ def feed_forward(p: Parameters, x: Tensor, activation: str) -> Tensor:
         inner = p.affine("module.0", element)
         if activation == "swiglu":
             gate, value = inner.chunk(2)
-            inner = gate * sigmoid(gate) * value
+            inner = silu(gate) * value
         else:
-            inner = {"relu": relu, "gelu": gelu}[activation](inner)
+            inner = {"relu": relu, "gelu": gelu, "silu": silu}[activation](inner)
         outputs.append(p.affine("module.3", inner))
     return torch.stack(outputs)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..counts import format_count
 from ..runs.json_output import print_whole
 from ..stopping import Stop
 from .options import Debug, Json, expand_groups
@@ -94,5 +95,5 @@ def show_comparison(summary: dict[str, Any], page: Path | None, as_json: bool) -
         print_whole(summary)
         return
     columns = [column.format(score=summary["score"]) for column in COLUMNS]
-    show_table(columns, list(list_rows(summary)), f"{summary['folder']}: {summary['seeds']} seeds")
+    show_table(columns, list(list_rows(summary)), f"{summary['folder']}: {format_count(summary['seeds'], 'seed')}")
     print(summary["verdict"]["sentence"])

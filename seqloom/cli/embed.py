@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..counts import format_count
 from ..errors import DataError
 from ..runs.json_output import print_line
 from .options import Debug, Json, expand_groups
@@ -81,11 +82,11 @@ def print_vectors(report: dict[str, Any], as_json: bool) -> None:
         print_line(report)
         return
     print(
-        f"{report['file']}: {report['vectors']:,} vectors of {report['size']} numbers, "
+        f"{report['file']}: {format_count(report['vectors'], 'vector')} of {format_count(report['size'], 'number')}, "
         f"layer {report['layer']} of {report['layers']}"
     )
     if report["cut"]:
-        print(f"{report['cut']:,} texts are longer than the run reads: of these the beginning counts")
+        print(f"longer than the run reads, so that only the beginning counts: {format_count(report['cut'], 'text')}")
 
 
 def show(query: str, neighbors: list[Any], as_json: bool) -> None:

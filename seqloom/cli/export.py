@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ..counts import format_count
 from ..runs.begun import check_begun
 from ..runs.export import FORMATS, export_run
 from ..runs.json_output import print_whole
@@ -38,5 +39,5 @@ def describe(summary: dict[str, Any]) -> str:
     line = f"{summary['folder']}: {', '.join(summary['files'])} ({size:.2f} MB)"
     if summary.get("checks"):
         gap = max(one["gap"] for one in summary["checks"])
-        line += f"; equal to the run at {len(summary['checks'])} sizes, to {gap:.1g}"
+        line += f"; equal to the run at {format_count(len(summary['checks']), 'size')}, to {gap:.1g}"
     return line

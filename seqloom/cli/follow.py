@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from ..counts import format_count
 from ..errors import DataError
 from ..runs.json_output import make_answers_json, print_line
 
@@ -37,7 +38,7 @@ def follow_stdin(loaded: "Run", show: "Callable[[str, Predictions], None]", as_j
             show(line.rstrip("\n"), predictions)
         elif not waits:
             waits = True
-            print(f"there are answers from {follower.missing} elements more on", file=sys.stderr)
+            print(f"there are answers from {format_count(follower.missing, 'more element')} on", file=sys.stderr)
 
 
 def read_stdin() -> Iterator[str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from ..counts import format_count
 from ..errors import DataError, RecipeError
 from ..runs.json_output import make_likelihood_json, print_line
 
@@ -87,7 +88,7 @@ def read_asked(run: "Run", options: LikelihoodOptions) -> Iterator[TextToScore]:
     if not count:
         raise DataError("the file has no texts", options.texts)
     if empty:
-        print(f"{options.texts}: {empty:,} empty lines were left out", file=sys.stderr)
+        print(f"{options.texts}: left out: {format_count(empty, 'empty line')}", file=sys.stderr)
 
 
 def show_likelihoods(results: "list[tuple[str, TextToScore, Likelihood]]", with_tokens: bool) -> None:
@@ -104,7 +105,10 @@ def show_likelihoods(results: "list[tuple[str, TextToScore, Likelihood]]", with_
     columns = ["run"] * (len(runs) > 1) + ["given"] * (len(given) > 1)
     show_table([*columns, "text", "tokens", "log-probability", "a token", "perplexity"], rows)
     if unknown:
-        print(f"{unknown:,} tokens are not in the vocabulary: they count as <unk>, which stands for any such token")
+        print(
+            f"not in the vocabulary: {format_count(unknown, 'token')}, counted as <unk>, which stands for any "
+            "such token"
+        )
     for run, one, likelihood in results if with_tokens else ():
         title = f"{run}: {one.text}" if len(runs) > 1 else one.text
         pairs = zip(likelihood.tokens, likelihood.logs, strict=True)

@@ -2,8 +2,9 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import nullcontext
+from importlib import import_module
 from typing import Annotated
 
 import typer
@@ -11,26 +12,31 @@ import typer
 from ..errors import SeqloomError
 from ..stopping import STOPPED, Interrupted, Stop, handle_signals
 from . import launch
-from .check import check
-from .compare import compare
-from .course import course
-from .data import data
-from .embed import embed
-from .export import export
-from .fill import fill
-from .generate import generate
-from .look import doctor, look, study
-from .pack import pack
-from .predict import predict
-from .recipes import config, recipes
-from .score import certify, quantize, score
-from .serve import serve
-from .train import train, tune
 
-COMMANDS = (
-    *(recipes, config, data, train, tune, score, predict, generate, fill, embed, serve, look, doctor, study),
-    *(quantize, certify, compare, check, export, pack, course),
-)
+# The name of each command, which is that of its function, and the module that has it: only what was typed is imported.
+COMMANDS = {
+    "recipes": ".recipes",
+    "config": ".recipes",
+    "data": ".data",
+    "train": ".train",
+    "tune": ".train",
+    "score": ".score",
+    "predict": ".predict",
+    "generate": ".generate",
+    "fill": ".fill",
+    "embed": ".embed",
+    "serve": ".serve",
+    "look": ".look",
+    "doctor": ".look",
+    "study": ".look",
+    "quantize": ".score",
+    "certify": ".score",
+    "compare": ".compare",
+    "check": ".check",
+    "export": ".export",
+    "pack": ".pack",
+    "course": ".course",
+}
 
 
 def show_version(flag: bool) -> None:
@@ -49,7 +55,7 @@ def before_any_command(
     """From your own sequences to a trained, measured, understood model."""
 
 
-def build_app(commands: Iterable[Callable[..., None]]) -> typer.Typer:
+def build_app(names: Iterable[str] = COMMANDS) -> typer.Typer:
     """The command line with these commands: each is a function, and its parameters are what a person types."""
     built = typer.Typer(
         no_args_is_help=True,
@@ -58,12 +64,9 @@ def build_app(commands: Iterable[Callable[..., None]]) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     built.callback()(before_any_command)
-    for command in commands:
-        built.command()(command)
+    for name in names:
+        built.command()(getattr(import_module(COMMANDS[name], __package__), name))
     return built
-
-
-app = build_app(COMMANDS)
 
 
 def main(stop: Stop | None = None) -> None:
@@ -78,7 +81,8 @@ def run_command(stop: Stop) -> None:
         stop.check()
         # A command that looks at the event says so; any other is interrupted.
         stop.message, stop.watched = lambda: "stopped", False
-        app(obj=stop)
+        typed = [word for word in sys.argv[1:2] if word in COMMANDS]
+        build_app(typed or COMMANDS)(obj=stop)
     except Interrupted:
         if launch.is_first():
             print(stop.message(), file=sys.stderr, flush=True)

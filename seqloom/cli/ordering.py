@@ -3,6 +3,7 @@
 from dataclasses import asdict
 from pathlib import Path
 
+from ..counts import format_count
 from ..errors import DataError
 from ..runs.json_output import print_whole
 
@@ -22,7 +23,7 @@ def show_order(folder: Path, files: list[Path], as_json: bool) -> None:
         [name, f"{one['ordered']:.3f}", f"{one['shuffled']:.3f}", f"{one['shuffled'] - one['ordered']:+.3f}"]
         for name, one in report["scores"].items()
     ]
-    title = f"{folder}: {report['examples']:,} examples of {report['split']}"
+    title = f"{folder}: {format_count(report['examples'], 'example')} of {report['split']}"
     show_table(["score", "in order", "shuffled", "change"], rows, title)
 
 
@@ -48,7 +49,11 @@ def show_pairs(folder: Path, file: str, as_json: bool) -> None:
         for one in report.pairs[:SHOWN]
     ]
     more = f" (the first {SHOWN})" if len(report.pairs) > SHOWN else ""
-    show_table(["first", "second", "of the first", "of the second", ""], rows, f"{len(report.pairs):,} pairs{more}")
+    show_table(
+        ["first", "second", "of the first", "of the second", ""],
+        rows,
+        f"{format_count(len(report.pairs), 'pair')}{more}",
+    )
     interval = (
         "" if report.score.interval is None else " (95 % interval {:.3f} – {:.3f})".format(*report.score.interval)
     )
@@ -69,7 +74,9 @@ def read_pairs(file: str, encoding: str, columns: int) -> tuple[list[str], list[
         parts = line.text.split("\t")
         if len(parts) != columns:
             raise DataError(
-                f"{columns} texts with tabs between them were expected, not {len(parts)}", file, line.number
+                f"{format_count(columns, 'text')} with tabs between them were expected, not {len(parts)}",
+                file,
+                line.number,
             )
         given.append(parts[0])
         pairs.append((parts[-2], parts[-1]))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..counts import format_count
 from ..errors import DataError, RecipeError
 from ..runs.begun import check_begun
 from ..runs.json_output import make_prediction_json, print_line
@@ -26,7 +27,7 @@ from .options import (
 )
 
 if TYPE_CHECKING:
-    from ..data.formats.tables import Skipped
+    from ..data.formats.tables import SkippedRows
     from ..data.inputs import Input, InputFile, InputReading
     from ..fields import Prediction
     from ..runs.answers import Answers
@@ -80,11 +81,11 @@ def predict(
             )
         follow_run(run, output.int8, search.best or 1, as_json)
         return
-    from ..data.formats.tables import Skipped
+    from ..data.formats.tables import SkippedRows
     from ..runs.answers import AT_ONCE, Answers
     from ..runs.run import load
 
-    loaded, skipped = load(run, int8=output.int8), Skipped()
+    loaded, skipped = load(run, int8=output.int8), SkippedRows()
     ask = replace(decoding_options(search, sampling, rules, output, answer.draw), max_length=answer.max_length)
     if not loaded.task.shape.answers_in_text:  # the likeliest of them are shown, and nothing is searched for
         ask = replace(ask, best=0)
@@ -170,7 +171,7 @@ def stream_answers(loaded: "Run", inputs: "InputFile", ask: "DecodingOptions") -
 
 
 @contextmanager
-def open_inputs(loaded: "Run", request: InputOptions, skipped: "Skipped") -> "Iterator[InputFile]":
+def open_inputs(loaded: "Run", request: InputOptions, skipped: "SkippedRows") -> "Iterator[InputFile]":
     """What is asked, with the language or style where one is given."""
     from ..data.inputs import InputFile, InputReading
 
@@ -223,7 +224,7 @@ def spool_stdin(loaded: "Run", reading: "InputReading") -> Iterator[str]:
 
 
 @contextmanager
-def name_stdin(file: str, skipped: "Skipped") -> Iterator[None]:
+def name_stdin(file: str, skipped: "SkippedRows") -> Iterator[None]:
     """Say standard input in place of the file that holds it for a while."""
     skipped.names[file] = STDIN
     try:
@@ -299,7 +300,7 @@ def write_answers(loaded: "Run", answers: "Answers", table: TableOptions, shown:
     remarks.close()
     for note in writer.notes:
         print(f"{table.out}: {note}", file=sys.stderr)
-    print(f"{table.out}: {rows:,} rows; added {', '.join(added)}")
+    print(f"{table.out}: {format_count(rows, 'row')}; added {', '.join(added)}")
 
 
 class Remarks:
@@ -327,14 +328,16 @@ class Remarks:
         self.begin()
         if self.cut:
             one, unread = self.cut[0]
-            more = f"; and so were {len(self.cut) - 1:,} others" if len(self.cut) > 1 else ""
+            more = f"; and {format_count(len(self.cut) - 1, 'other')} likewise" if len(self.cut) > 1 else ""
             print(
                 f"{place_of(one)}: read up to data.max_length = {self.longest}; {unread} left unread{more}",
                 file=sys.stderr,
             )
         if self.late:
-            more = f", nor were {len(self.late) - 1:,} others" if len(self.late) > 1 else ""
+            more = f"; and {format_count(len(self.late) - 1, 'other')} likewise" if len(self.late) > 1 else ""
             print(f"{place_of(self.late[0])}: {LATE}{more}", file=sys.stderr)
+        for note in self.answers.scaling.describe() if self.answers.scaling else ():
+            print(note, file=sys.stderr)
         if sentence := self.answers.describe_skipped():
             print(sentence, file=sys.stderr)
 

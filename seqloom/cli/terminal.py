@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Column, Table
 
+from ..counts import format_count
 from ..errors import printable
 from ..runs.json_output import make_record_json, print_line
 
@@ -93,7 +94,7 @@ def show_progress(items: Iterable[Item], last: int) -> Iterator[Item]:
         TextColumn("answering"),
         BarColumn(),
         TaskProgressColumn(),
-        TextColumn("{task.fields[count]:,} answers"),
+        TextColumn("{task.fields[count]:,} answered"),
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=notes) as progress:
@@ -150,7 +151,7 @@ def show_scores(reports: Sequence[dict[str, Any]]) -> None:
             for name, score in report["scores"].items()
         ]
         cut = f", {report['cut']:,} of them cut to data.max_length" if report.get("cut") else ""
-        title = f"{report['run']}: {report['examples']:,} examples of {report['split']}{cut}"
+        title = f"{report['run']}: {format_count(report['examples'], 'example')} of {report['split']}{cut}"
         show_table(["score", "value", "95 % interval", *rivals, "better is"], rows, title)
         show_lengths(report["scores"])
         show_classes(report["scores"])
@@ -159,20 +160,25 @@ def show_scores(reports: Sequence[dict[str, Any]]) -> None:
 
 
 def describe_defeat(scores: Mapping[str, Any], run: str) -> str:
-    """By which scores on validation a baseline is better than the run, and what to try; nothing if by none. The test
-    part does not judge: what is tried because of it would be chosen by it."""
-    lost = []
+    """By which scores on validation a baseline is better than the run by more than chance, and what to try; where that
+    may be chance, that nobody can tell; nothing if by none. The test part does not judge: what is tried because of it
+    would be chosen by it."""
+    lost: dict[bool, list[str]] = {True: [], False: []}  # by whether it is clear
     for name, score in scores.items():
-        sign = {"higher": 1, "lower": -1}.get(score["better"], 0)
-        known = {rival: value for rival, value in score["baselines"].items() if value is not None}
-        best = max(known, key=lambda rival: sign * known[rival], default=None)
-        if best is not None and sign * known[best] > sign * score["value"]:
-            lost.append(f"{name} (by {best}, {known[best]:.3f} against {score['value']:.3f})")
-    if not lost:
+        if ahead := score.get("ahead"):
+            best, interval = ahead["baseline"], ahead["interval"]
+            values = f"{score['baselines'][best]:.3f} against {score['value']:.3f}"
+            lost[bool(interval) and interval[0] > 0].append(f"{name} (by {best}, {values})")
+            count = format_count(ahead["examples"], "example")
+    if not any(lost.values()):
         return ""
-    more = f" and {len(lost) - TOLD} more scores" if len(lost) > TOLD else ""
+    told = lost[True] or lost[False]
+    more = f" and {format_count(len(told) - TOLD, 'more score')}" if len(told) > TOLD else ""
+    listed = f"{', '.join(told[:TOLD])}{more}"
+    if not lost[True]:
+        return f"on validation a baseline looks better: {listed}, but {count} cannot tell whether that is chance"
     return (
-        f"on validation a baseline is better: {', '.join(lost[:TOLD])}{more}. More examples "
+        f"on validation a baseline is better: {listed}. More examples "
         f"or more steps (train.steps) may help; seqloom doctor {run} looks for what is wrong"
     )
 
@@ -188,7 +194,7 @@ def compare_scores(reports: Sequence[dict[str, Any]]) -> None:
         known = [(rival, value) for one in scores for rival, value in one.get("baselines", {}).items()]
         rows.append([name, *cells, _best_baseline(known, better), better])
     show_table(["score (95 % interval)", *(report["run"] for report in reports), "best baseline", "better is"], rows)
-    parts = {f"{report['examples']:,} examples of {report['split']}" for report in reports}
+    parts = {f"{format_count(report['examples'], 'example')} of {report['split']}" for report in reports}
     print(printable("scored on " + "; ".join(sorted(parts))))
     if len({(report["task"], report["split"], report["examples"]) for report in reports}) > 1:
         print("these runs were scored on different examples, so their scores cannot be compared")
@@ -257,7 +263,9 @@ def _most_mistaken(names: list[str], matrix: list[list[int]], row: int) -> str:
 def format_checks(checks: dict[str, Any]) -> Iterator[str]:
     """What `generate --check` says, a line each."""
     shares = {name: value for name, value in checks.items() if isinstance(value, float)}
-    yield f"of {checks['texts']:,} texts: " + ", ".join(f"{value:.0%} {name}" for name, value in shares.items())
+    yield f"of {format_count(checks['texts'], 'text')}: " + ", ".join(
+        f"{value:.0%} {name}" for name, value in shares.items()
+    )
     if "copied" not in checks:
         yield "the training texts are not at hand, so nothing is said about copying"
         return

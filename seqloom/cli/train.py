@@ -1,18 +1,22 @@
 """`train` and `tune`: a recipe becomes a run, or many."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..counts import format_count
 from ..errors import RecipeError
+from ..runs.begun import has_begun
 from ..runs.json_output import print_whole
 from ..stopping import Stop
 from . import launch
 from .options import Debug, Json, expand_groups
 
 if TYPE_CHECKING:
+    from ..config.ranges import Over
     from ..config.recipe import Recipe
     from ..runs.tune import Search
 
@@ -75,15 +79,15 @@ def train(
     check_options(recipe, into, resume, changed_data)
     check_repeats(recipe, count, repeats)
     changes = [*changes, *[f"data.folds={repeats.folds}"] * bool(repeats.folds)]
-    whole = read_recipe(recipe, changes, resume) if recipe else None
+    taken_up = resume and into is not None and (recipe is None or has_begun(into))
+    whole = read_recipe(recipe, [] if taken_up else changes, taken_up) if recipe else None
     from ..runs import folder as folders  # now that the settings are right: torch takes seconds
     from ..runs.run import train as train_run
     from .terminal import follow, show_scores
 
     stop.check()
-    if into and not recipe and (changes or not count):
-        folders.check_version(into)
-        whole = folders.read_recipe(into).override(*changes)
+    if into and taken_up and (recipe or changes or not count):
+        whole = folders.take_up(into, whole, changes)
     folder = into or folders.find_free_folder(Path("runs"), Path(str(recipe)).stem)
     stop.watch(lambda: describe_rest(folder))
     count = count or choose_count(whole)
@@ -110,13 +114,13 @@ def check_repeats(recipe: str | None, processes: int, repeats: RepeatOptions) ->
         raise RecipeError(f"{option} trains a recipe run by run in one process: name the recipe, without --processes")
 
 
-def read_recipe(name: str, changes: list[str], resume: bool) -> "Recipe":
+def read_recipe(name: str, changes: list[str], taken_up: bool) -> "Recipe":
     """The recipe with its changes. Whether its files are there is checked now, unless the run has its data already."""
     from ..config.recipe import Recipe
     from ..data.headers import check_data
 
     recipe = Recipe.read(name, *changes)
-    if not resume:
+    if not taken_up:
         check_data(recipe.data)
     return recipe
 
@@ -207,17 +211,8 @@ def tune(
     """Search over settings. The same command continues a search; lists of values alone make a grid."""
     stop: Stop = context.obj
     stop.watch(lambda: "stopped; the same command goes on")
-    from ..config.ranges import is_list, is_range, parse_over
-    from ..config.recipe import Recipe
-
-    plain = Recipe.read(recipe)
-    searched = [text for text in overrides or [] if is_range(text) or is_list(text, plain)]
-    ranges, changes = [*(over or []), *searched], [text for text in overrides or [] if text not in searched]
-    base = Recipe.read(recipe, *changes)
-    if not ranges:
-        raise RecipeError("no setting to search over is given: for example --over model.size=64..256")
+    base, overs, changes = read_search(recipe, overrides or [], over or [])
     folder = into or Path("runs") / f"tune-{Path(recipe).stem}"
-    overs = [parse_over(text, base) for text in ranges]
     from ..runs.tune import TRIALS, Search
     from .terminal import notes
 
@@ -225,13 +220,36 @@ def tune(
     stop.check()
     most = trials or search.grid_size or TRIALS
     if search.grid_size > most:
-        notes.print(f"{most} of the {search.grid_size:,} combinations are tried; --trials {search.grid_size} tries all")
+        notes.print(
+            f"tried are {most} of {format_count(search.grid_size, 'combination')}; --trials {search.grid_size} "
+            "tries all"
+        )
     for trial in search.run(most, stop):
         value = "–" if trial.value is None else f"{trial.value:.4f}"
         settings = "  ".join(f"{name}={value}" for name, value in trial.settings.items())
         notes.print(f"trial {trial.number}: {trial.state}, validation {trial.measure} {value}  {settings}")
     stop.check()
     print_trials(search, recipe, changes, as_json)
+
+
+def read_search(recipe: str, overrides: Sequence[str], over: Sequence[str]) -> "tuple[Recipe, list[Over], list[str]]":
+    """The recipe, what is searched over, and what is only changed."""
+    from ..config.ranges import explain_lists, is_list, is_range, parse_over
+    from ..config.recipe import Recipe
+
+    plain = Recipe.read(recipe)
+    searched = [text for text in overrides if is_range(text) or is_list(text, plain)]
+    changes = [text for text in overrides if text not in searched]
+    try:
+        base = Recipe.read(recipe, *changes)
+        overs = [parse_over(text, base) for text in (*over, *searched)]
+    except RecipeError as error:
+        raise RecipeError(explain_lists(str(error), overrides)) from None
+    if not overs:
+        raise RecipeError(
+            "no setting to search over is given: for example model.dropout=0.1,0.3 or --over model.size=64..256"
+        )
+    return base, overs, changes
 
 
 def print_trials(search: "Search", recipe: str, changes: list[str], as_json: bool) -> None:

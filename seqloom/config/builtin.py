@@ -4,10 +4,10 @@ Nothing here builds the classes of settings: that takes longer than all the rest
 """
 
 import tomllib
-from importlib import resources
+from pathlib import Path
 from typing import Any, NamedTuple
 
-FOLDER = resources.files("seqloom").joinpath("recipes")
+FOLDER = Path(__file__).resolve().parent.parent / "recipes"
 
 
 class Summary(NamedTuple):

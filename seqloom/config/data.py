@@ -5,8 +5,9 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
+from ..counts import format_count
 from .messages import format_value
-from .section import Family, Text, Texts, as_tuple
+from .section import Family, Text, Texts, as_tuple, setting
 
 
 def _check_files(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -88,18 +89,14 @@ Share = Annotated[float, Field(ge=0, lt=1)]
 class Data(Family):
     """Settings of [data] that every task has."""
 
-    sample: Sample = Field(default="", description="A built-in sample of examples, instead of files of your own.")
-    train: Files = Field(
-        default=(),
-        description="What to train on: a file, several, a pattern such as part-*.csv, two parallel files (a line of "
-        "source for each line of target), or a folder whose folders are classes.",
+    sample: Sample = setting("", "A built-in sample of examples, instead of files of your own.")
+    train: Files = setting(
+        (),
+        "What to train on: a file, several, a pattern such as part-*.csv, two parallel files (a line of source for "
+        "each line of target), or a folder whose folders are classes.",
     )
-    validation: Files = Field(
-        default=(), description="The same for validation; without it a share of the training rows is kept apart."
-    )
-    test: Files = Field(
-        default=(), description="The same for the final test; without it a share of the training rows is kept apart."
-    )
+    validation: Files = setting((), "The same for validation; without it a share of the training rows is kept apart.")
+    test: Files = setting((), "The same for the final test; without it a share of the training rows is kept apart.")
     format: Literal[
         "guess",
         "csv",
@@ -118,31 +115,27 @@ class Data(Family):
         "abc",
         "fasta",
         "json",
-    ] = Field(
-        default="guess",
-        description="The format of the files; guess goes by their ending, lines is two parallel files, idx a file of "
-        "arrays and one of labels, images a table of names and captions, sheets an index of contact sheets and such "
-        "a table.",
+    ] = setting(
+        "guess",
+        "The format of the files; guess goes by their ending, lines is two parallel files, idx a file of arrays and "
+        "one of labels, images a table of names and captions, sheets an index of contact sheets and such a table.",
     )
-    separator: Separator = Field(
-        default="auto",
-        description="What divides the columns of a csv file, or source and target on a line of a txt file; auto "
-        "detects commas, semicolons, tabs and bars in csv, and is a tab in txt.",
+    separator: Separator = setting(
+        "auto",
+        "What divides the columns of a csv file, or source and target on a line of a txt file; auto detects commas, "
+        "semicolons, tabs and bars in csv, and is a tab in txt.",
     )
-    header: Literal["auto", "yes", "no"] = Field(
-        default="auto", description="Whether the first row of a table names its columns; auto decides by what it holds."
+    header: Literal["auto", "yes", "no"] = setting(
+        "auto", "Whether the first row of a table names its columns; auto decides by what it holds."
     )
-    encoding: Encoding = Field(default="utf-8", description="The text encoding of the files.")
-    on_bad_row: Literal["error", "skip"] = Field(
-        default="error",
-        description="What happens at a row that cannot be read: error stops, skip leaves it out and counts it.",
+    encoding: Encoding = setting("utf-8", "The text encoding of the files.")
+    on_bad_row: Literal["error", "skip"] = setting(
+        "error", "What happens at a row that cannot be read: error stops, skip leaves it out and counts it."
     )
-    validation_share: Share = Field(
-        default=0.1, description="The share of training rows kept apart for validation when no file is given."
+    validation_share: Share = setting(
+        0.1, "The share of training rows kept apart for validation when no file is given."
     )
-    test_share: Share = Field(
-        default=0.1, description="The share of training rows kept apart for the test when no file is given."
-    )
+    test_share: Share = setting(0.1, "The share of training rows kept apart for the test when no file is given.")
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
@@ -155,7 +148,7 @@ class Data(Family):
         for name in ("train", "validation", "test"):
             files = getattr(self, name)
             if files and len(files) != 2 and self.format in PAIRED:
-                count = "one file" if len(files) == 1 else f"{len(files)} files"
+                count = format_count(len(files), "file")
                 raise ValueError(f'data.{name} is {count}, but data.format "{self.format}" wants two: source, target')
         return self
 
@@ -175,50 +168,38 @@ def check_columns(data: Data, *settings: str) -> None:
 
 
 class TimeFormat(Data):
-    time_format: Text = Field(
-        default="auto",
-        description="How times are written, such as %d/%m/%Y %H:%M; auto reads ISO 8601 and detects common others.",
+    time_format: Text = setting(
+        "auto", "How times are written, such as %d/%m/%Y %H:%M; auto reads ISO 8601 and detects common others."
     )
 
 
 class VocabularyData(TimeFormat):
     """Examples of which some side is text, drawn into parts at random."""
 
-    target: Column = Field(default="target", description="The target's column: its name, or its number from 1.")
-    lowercase: bool = Field(default=False, description="Whether texts are lower-cased before they are cut.")
-    min_count: int = Field(
-        default=1, ge=1, le=10**9, description="How often a token must occur to have a place in the vocabulary."
+    target: Column = setting("target", "The target's column: its name, or its number from 1.")
+    lowercase: bool = setting(False, "Whether texts are lower-cased before they are cut.")
+    min_count: int = setting(1, "How often a token must occur to have a place in the vocabulary.", ge=1, le=10**9)
+    vocabulary_size: int = setting(
+        0, "The most tokens in a vocabulary; 0 is no limit, 8000 for subwords, and 256 for squares.", ge=0, le=10**8
     )
-    vocabulary_size: int = Field(
-        default=0,
-        ge=0,
-        le=10**8,
-        description="The most tokens in a vocabulary; 0 is no limit, 8000 for subwords, and 256 for squares.",
+    split_seed: int = setting(0, "The seed those rows are drawn with.", ge=0, le=2**32 - 1)
+    split_duplicates: Literal["together", "apart"] = setting(
+        "together",
+        "Whether examples with the same source (of captions: the same image) are drawn into one part, or one by one.",
     )
-    split_seed: int = Field(default=0, ge=0, le=2**32 - 1, description="The seed those rows are drawn with.")
-    split_duplicates: Literal["together", "apart"] = Field(
-        default="together",
-        description="Whether examples with the same source (of captions: the same image) are drawn into one part, or "
-        "one by one.",
+    group: Tag = setting(
+        "",
+        "The column of a table that says what belongs together (a film, a speaker): never divided between drawn parts.",
     )
-    group: Tag = Field(
-        default="",
-        description="The column of a table that says what belongs together (a film, a speaker): never divided between "
-        "drawn parts.",
+    split_blocks: Rows = setting(
+        0, "Split by blocks of this many consecutive rows, which stay in one part; 0 splits row by row."
     )
-    split_blocks: Rows = Field(
-        default=0,
-        description="Split by blocks of this many consecutive rows, which stay in one part; 0 splits row by row.",
+    split_time: Tag = setting(
+        "",
+        "The column with the time of a row, for a split by time: the oldest rows train, the newest are the test part.",
     )
-    split_time: Tag = Field(
-        default="",
-        description="The column with the time of a row, for a split by time: the oldest rows train, the newest are "
-        "the test part.",
-    )
-    folds: int = Field(
-        default=0, ge=0, le=1000, description="Folds to divide all rows into, one of which is the test part; 0 is none."
-    )
-    fold: int = Field(default=0, ge=0, le=999, description="Which fold is the test part, from 0.")
+    folds: int = setting(0, "Folds to divide all rows into, one of which is the test part; 0 is none.", ge=0, le=1000)
+    fold: int = setting(0, "Which fold is the test part, from 0.", ge=0, le=999)
 
     @model_validator(mode="after")
     def _split_fits(self) -> Self:
@@ -237,9 +218,8 @@ class VocabularyData(TimeFormat):
 class SourceData(VocabularyData):
     """[data] of tasks with a source and a target."""
 
-    source: Columns = Field(
-        default=("source",),
-        description="The source's column: its name, or its number from 1; of several, the texts are joined by a bar.",
+    source: Columns = setting(
+        ("source",), "The source's column: its name, or its number from 1; of several, the texts are joined by a bar."
     )
 
     @model_validator(mode="after")
@@ -249,56 +229,38 @@ class SourceData(VocabularyData):
 
 
 class LengthLimit(Data):
-    max_length: int = Field(
-        default=512, ge=1, le=10**6, description="The most tokens an example may have, on either side."
-    )
-    too_long: Literal["drop", "cut"] = Field(
-        default="drop", description="What happens to longer examples; the run reports how many."
-    )
+    max_length: int = setting(512, "The most tokens an example may have, on either side.", ge=1, le=10**6)
+    too_long: Literal["drop", "cut"] = setting("drop", "What happens to longer examples; the run reports how many.")
 
 
 class NumberData(Data):
     """[data] of tasks whose source may be numbers."""
 
-    source_type: Literal["tokens", "numbers", "image"] = Field(
-        default="tokens", description="What the source is: text, numbers (a column for each, or series), or an image."
+    source_type: Literal["tokens", "numbers", "image"] = setting(
+        "tokens", "What the source is: text, numbers (a column for each, or series), or an image."
     )
-    series: Tag = Field(
-        default="",
-        description="The column that says to which series a row of numbers belongs; its rows stand together.",
-    )
-    decimal: Literal["auto", "point", "comma"] = Field(
-        default="auto",
-        description="The decimal separator of numbers in a table; auto detects it.",
+    series: Tag = setting("", "The column that says to which series a row of numbers belongs; its rows stand together.")
+    decimal: Literal["auto", "point", "comma"] = setting(
+        "auto", "The decimal separator of numbers in a table; auto detects it."
     )
 
 
 class SoundData(NumberData, SourceData):
     """[data] of tasks whose source may be numbers or sound."""
 
-    source_type: Literal["tokens", "numbers", "image", "sound"] = Field(  # type: ignore[assignment]  # one more
-        default="tokens",
-        description="What the source is: text, numbers (a column for each, or series), an image, or a sound file "
-        "(.wav, .flac).",
+    source_type: Literal["tokens", "numbers", "image", "sound"] = setting(  # type: ignore[assignment]  # one more
+        "tokens",
+        "What the source is: text, numbers (a column for each, or series), an image, or a sound file (.wav, .flac).",
     )
-    sounds: Text = Field(
-        default="", description="The folder in which sound files lie; without it, the one of the table that names them."
+    sounds: Text = setting("", "The folder in which sound files lie; without it, the one of the table that names them.")
+    sample_rate: int = setting(
+        16000, "Samples a second that sounds are read with; files of another rate are resampled.", ge=100, le=10**6
     )
-    sample_rate: int = Field(
-        default=16000,
-        ge=100,
-        le=10**6,
-        description="Samples a second that sounds are read with; files of another rate are resampled.",
+    mel_bands: int = setting(
+        40, "Bands of the mel scale in a frame of sound: the numbers that are read.", ge=1, le=1000
     )
-    mel_bands: int = Field(
-        default=40, ge=1, le=1000, description="Bands of the mel scale in a frame of sound: the numbers that are read."
-    )
-    frame_length: float = Field(
-        default=25.0, gt=0, le=10**4, description="Milliseconds of sound that a frame is made from."
-    )
-    frame_hop: float = Field(
-        default=10.0, gt=0, le=10**4, description="Milliseconds from the beginning of a frame to that of the next."
-    )
+    frame_length: float = setting(25.0, "Milliseconds of sound that a frame is made from.", gt=0, le=10**4)
+    frame_hop: float = setting(10.0, "Milliseconds from the beginning of a frame to that of the next.", gt=0, le=10**4)
 
     @model_validator(mode="after")
     def _frames_meet(self) -> Self:
@@ -324,50 +286,40 @@ class SoundData(NumberData, SourceData):
 
 
 class WordVectors(Data):
-    vectors: Text = Field(
-        default="",
-        description="A file of word vectors (GloVe, or word2vec as text) that the words of the source begin with.",
+    vectors: Text = setting(
+        "", "A file of word vectors (GloVe, or word2vec as text) that the words of the source begin with."
     )
 
 
 class SpelledWords(Data):
-    characters: int = Field(
-        default=0,
+    characters: int = setting(
+        0,
+        "Characters of a word that are read beside its embedding, or instead of it (model.word_vectors); 0 is none.",
         ge=0,
         le=1000,
-        description="Characters of a word that are read beside its embedding, or instead of it (model.word_vectors); "
-        "0 is none.",
     )
 
 
 class TargetVectors(Data):
-    target_vectors: Text = Field(
-        default="", description="A file of word vectors that the words of the target begin with."
-    )
+    target_vectors: Text = setting("", "A file of word vectors that the words of the target begin with.")
 
 
 class SourceTokens(WordVectors):
-    source_tokenizer: Tokens = Field(
-        default="characters",
-        description="The tokenizer of the source: characters, words and punctuation, splitting at blanks, subwords, "
-        "or the tokenizer of the Hugging Face folder in model.from (folder).",
+    source_tokenizer: Tokens = setting(
+        "characters",
+        "The tokenizer of the source: characters, words and punctuation, splitting at blanks, subwords, or the "
+        "tokenizer of the Hugging Face folder in model.from (folder).",
     )
 
 
 class TargetTokens(Data):
-    target_tokenizer: Tokens = Field(default="characters", description="The tokenizer of the target.")
+    target_tokenizer: Tokens = setting("characters", "The tokenizer of the target.")
 
 
 class ImageData(Data):
-    images: Text = Field(
-        default="", description="The folder in which images lie; without it, the one of the table that names them."
-    )
-    image_size: int = Field(
-        default=64, ge=4, le=1024, description="The side, in pixels, to which images are cut and scaled."
-    )
+    images: Text = setting("", "The folder in which images lie; without it, the one of the table that names them.")
+    image_size: int = setting(64, "The side, in pixels, to which images are cut and scaled.", ge=4, le=1024)
 
 
 class LabelNames(Data):
-    names: AnyColumns = Field(
-        default=(), description="What the labels 0, 1, 2 … of an IDX file are called; none is their numbers."
-    )
+    names: AnyColumns = setting((), "What the labels 0, 1, 2 … of an IDX file are called; none is their numbers.")

@@ -52,15 +52,37 @@ FAMILIES: dict[str, dict[str, tuple[str, Any]]] = {
         "max_positions": ("n_positions", 1024),
         "norm_epsilon": ("layer_norm_epsilon", 1e-5),
     },
+    "marian": {
+        "size": ("d_model", 1024),
+        "encoder.depth": ("encoder_layers", 12),
+        "encoder.heads": ("encoder_attention_heads", 16),
+        "encoder.feed_forward": ("encoder_ffn_dim", 4096),
+        "decoder.depth": ("decoder_layers", 12),
+        "decoder.heads": ("decoder_attention_heads", 16),
+        "decoder.feed_forward": ("decoder_ffn_dim", 4096),
+        "activation": ("activation_function", "gelu"),
+        "dropout": ("dropout", 0.1),
+        "attention_dropout": ("attention_dropout", 0.0),
+        "scaled_embedding": ("scale_embedding", False),
+        "shared_embedding": ("share_encoder_decoder_embeddings", True),
+    },
 }
-NORMS = {"bert": "post", "roberta": "post", "distilbert": "post", "gpt2": "pre"}
+# What all models of a family have alike, beside what is so in a run without being said.
+MASKED_SHAPE = {"norm": "post", "embedding_norm": True, "positions": "learned", "scaled_embedding": False}
+SHAPES: dict[str, dict[str, Any]] = {
+    "bert": MASKED_SHAPE,
+    "roberta": MASKED_SHAPE,
+    "distilbert": {**MASKED_SHAPE, "norm_epsilon": 1e-12},
+    "gpt2": {"norm": "pre", "embedding_norm": False, "positions": "learned", "scaled_embedding": False},
+    "marian": {"norm": "post", "embedding_norm": False, "positions": "sinusoidal", "norm_epsilon": 1e-5},
+}
 HEADS = {"bert": "tanh", "distilbert": "relu", "roberta": "tanh"}  # what the hidden layer of a classifier ends with
 ACTIVATIONS = {
     **dict.fromkeys(("gelu", "gelu_python"), "gelu"),
     **dict.fromkeys(("gelu_new", "gelu_fast", "gelu_pytorch_tanh"), "gelu_tanh"),
     "relu": "relu",
+    **dict.fromkeys(("silu", "swish"), "silu"),
 }
-DISTILBERT_EPSILON = 1e-12  # which it cannot say otherwise
 
 
 def is_foreign(folder: str) -> bool:
@@ -78,9 +100,9 @@ def read_family(folder: str | Path) -> tuple[str, dict[str, Any]]:
     except (OSError, ValueError, RecursionError):
         raise RunError(f"{place}: is no JSON that can be read") from None
     family = config.get("model_type") if isinstance(config, dict) else None
-    if family not in FAMILIES:
+    if not isinstance(family, str) or family not in FAMILIES:
         raise RunError(f"{place}: 'model_type' is {family!r:.80}, but a run can start from {', '.join(FAMILIES)}")
-    return str(family), config
+    return family, config
 
 
 def read_recipe(folder: str | Path) -> "Recipe":
@@ -90,30 +112,27 @@ def read_recipe(folder: str | Path) -> "Recipe":
     family, config = read_family(folder)
     names = FAMILIES[family].items()
     settings = {ours: default if config.get(theirs) is None else config[theirs] for ours, (theirs, default) in names}
-    if (activation := settings["activation"]) not in ACTIVATIONS:
+    if not isinstance(activation := settings["activation"], str) or activation not in ACTIVATIONS:
         raise RunError(f"{Path(folder) / 'config.json'}: the activation {activation!r:.80} has no counterpart in a run")
-    post = NORMS[family] == "post"
     offset = config.get("pad_token_id", 1) if family == "roberta" else -1
-    if isinstance(settings["max_positions"], int) and isinstance(offset, int):
-        settings["max_positions"] -= offset + 1
-    model = {
-        **settings,
+    longest = settings.get("max_positions")
+    if isinstance(longest, int) and isinstance(offset, int):
+        settings["max_positions"] = longest = longest - offset - 1
+    model: dict[str, Any] = {
         "kind": "transformer",
         "embedding": settings["size"],
-        "activation": ACTIVATIONS[activation],
-        "norm": NORMS[family],
-        "embedding_norm": post,
-        "positions": "learned",
-        "scaled_embedding": False,
+        **SHAPES[family],
         "tied": config.get("tie_word_embeddings") is not False,
     }
-    if family == "distilbert":
-        model["norm_epsilon"] = DISTILBERT_EPSILON
-    data = {"target_tokenizer": FOLDER}
-    longest = settings["max_positions"]
-    window = min(WINDOW, longest) if isinstance(longest, int) else WINDOW
-    if post:
-        model["output_transform"] = True
-        return Recipe.of({"task": "pretrain", "model": model, "data": {**data, "window": window}}).resolved()
-    own = {"model": {**model, "output_bias": False}, "data": data, "train": {"bptt_window": window}}
-    return Recipe.of({"task": "language", **own}).resolved()
+    for name, value in (settings | {"activation": ACTIVATIONS[activation]}).items():
+        side, _, key = name.rpartition(".")
+        (model.setdefault(side, {}) if side else model)[key] = value
+    data, window = {"target_tokenizer": FOLDER}, min(WINDOW, longest) if isinstance(longest, int) else WINDOW
+    if family == "marian":
+        data |= {"source_tokenizer": FOLDER, "shared": model["shared_embedding"]}
+        return Recipe.of({"task": "seq2seq", "model": model, "data": data}).resolved()
+    if family == "gpt2":
+        own = {"model": {**model, "output_bias": False}, "data": data, "train": {"bptt_window": window}}
+        return Recipe.of({"task": "language", **own}).resolved()
+    model["output_transform"] = True
+    return Recipe.of({"task": "pretrain", "model": model, "data": {**data, "window": window}}).resolved()

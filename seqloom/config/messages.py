@@ -122,7 +122,7 @@ def _setting(field: FieldInfo) -> Setting:
     return Setting(help, declared, tuple(limits), many)
 
 
-class Misplaced(ValueError):
+class MisplacedSetting(ValueError):
     """A setting that does not fit the others: the sentence and where the setting stands."""
 
     def __init__(self, path: Sequence[str], sentence: str) -> None:
@@ -146,7 +146,7 @@ def fault(model: type[Section], error: ValidationError) -> tuple[tuple[str, ...]
     if first["type"] == "value_error":  # one of our own validators, of a setting or of a whole table
         wrong = first["ctx"]["error"]
         sentence = str(wrong)
-        if isinstance(wrong, Misplaced):
+        if isinstance(wrong, MisplacedSetting):
             return wrong.path, sentence
         return (known, f"{name}: {sentence}") if known else (path, sentence)
     if known:
@@ -165,10 +165,10 @@ def wrong_value(name: str, allowed: str, choices: Sequence[str], value: object) 
     return f"{name} must be {allowed}, not {format_value(value)}{hint}"
 
 
-def wrong_choice(path: Sequence[str], choices: Sequence[str], value: object) -> "Misplaced":
+def wrong_choice(path: Sequence[str], choices: Sequence[str], value: object) -> "MisplacedSetting":
     """The same where the value decides what else there is."""
     allowed = "one of " + ", ".join(map(literal, choices))
-    return Misplaced(path, wrong_value(".".join(path), allowed, choices, value))
+    return MisplacedSetting(path, wrong_value(".".join(path), allowed, choices, value))
 
 
 def unknown(model: type[Section], path: Sequence[str]) -> str:

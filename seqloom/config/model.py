@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, create_model, model
 from ..architectures import ARCHITECTURES, Architecture
 from ..architectures.pooling import POOLS
 from .messages import format_value
-from .section import Family, OneOf, Section, Text, as_tuple
+from .section import Family, OneOf, Section, Text, as_tuple, setting
 
 Side = Literal["encoder", "decoder"]
 SIDES: tuple[Side, Side] = ("encoder", "decoder")
@@ -66,14 +66,11 @@ class Model(Shape):
 
 
 class EmbeddingModel(Model):
-    embedding: int = Field(
-        default=0, ge=0, le=2**16, description="Features of a token's embedding; 0 is as many as the first layer has."
-    )
+    embedding: int = setting(0, "Features of a token's embedding; 0 is as many as the first layer has.", ge=0, le=2**16)
 
-    scaled_embedding: bool = Field(
-        default=True,
-        description="Whether the embedding of a token is multiplied by the square root of its size; in BERT and GPT-2 "
-        "it is not.",
+    scaled_embedding: bool = setting(
+        True,
+        "Whether the embedding of a token is multiplied by the square root of its size; in BERT and GPT-2 it is not.",
     )
 
     def resolved(self) -> Model:
@@ -81,40 +78,31 @@ class EmbeddingModel(Model):
 
 
 class SegmentedModel(EmbeddingModel):
-    segments: int = Field(
-        default=0,
-        ge=0,
-        le=100,
-        description="Kinds of segments that tokens belong to, as the first and the second of two texts; 0 is none.",
+    segments: int = setting(
+        0, "Kinds of segments that tokens belong to, as the first and the second of two texts; 0 is none.", ge=0, le=100
     )
 
 
 class WordReading(EmbeddingModel):
-    spelling: Literal["convolution", "recurrence"] = Field(
-        default="convolution",
-        description="The network that reads the characters of a word, if data.characters is above 0.",
+    spelling: Literal["convolution", "recurrence"] = setting(
+        "convolution", "The network that reads the characters of a word, if data.characters is above 0."
     )
-    word_vectors: bool = Field(
-        default=True,
-        description="Whether a word has an embedding of its own beside its character features; otherwise it has only "
-        "those.",
+    word_vectors: bool = setting(
+        True, "Whether a word has an embedding of its own beside its character features; otherwise it has only those."
     )
-    one_hot: bool = Field(
-        default=False,
-        description="Whether a token is read as a one-hot vector, as long as the vocabulary, and has no embedding.",
+    one_hot: bool = setting(
+        False, "Whether a token is read as a one-hot vector, as long as the vocabulary, and has no embedding."
     )
 
 
 class HiddenLayer(Model):
-    hidden: int = Field(
-        default=0, ge=0, le=2**16, description="Features of a hidden layer in front of the output layer; 0 is none."
-    )
-    hidden_layers: int = Field(
-        default=1, ge=1, le=100, description="How many such hidden layers there are, where model.hidden has features."
+    hidden: int = setting(0, "Features of a hidden layer in front of the output layer; 0 is none.", ge=0, le=2**16)
+    hidden_layers: int = setting(
+        1, "How many such hidden layers there are, where model.hidden has features.", ge=1, le=100
     )
 
-    hidden_activation: Literal["relu", "tanh"] = Field(
-        default="relu", description="The activation function of such hidden layers; BERT's is tanh."
+    hidden_activation: Literal["relu", "tanh"] = setting(
+        "relu", "The activation function of such hidden layers; BERT's is tanh."
     )
 
     @model_validator(mode="after")
@@ -126,14 +114,13 @@ class HiddenLayer(Model):
 
 
 class Pooling(HiddenLayer):
-    pool: Annotated[str, OneOf(POOLS, ("",))] = Field(
-        default="",
-        description="How a sequence becomes one vector: the mean, the last element, the first, the maximum of each "
-        'feature, or attention with learned queries; "" is what suits the kind.',
+    pool: Annotated[str, OneOf(POOLS, ("",))] = setting(
+        "",
+        "How a sequence becomes one vector: the mean, the sum divided by the square root of the length (sqrtn), the "
+        "last element, the first, the maximum of each feature, or attention with learned queries; "
+        '"" is what suits the kind.',
     )
-    queries: int = Field(
-        default=4, ge=1, le=1000, description='How many learned queries there are, where model.pool is "attention".'
-    )
+    queries: int = setting(4, 'How many learned queries there are, where model.pool is "attention".', ge=1, le=1000)
 
     @model_validator(mode="after")
     def _queries_are_read(self) -> Self:
@@ -143,30 +130,26 @@ class Pooling(HiddenLayer):
 
 
 class NonLocalBlocks(Model):
-    non_local: int = Field(
-        default=0,
+    non_local: int = setting(
+        0,
+        "Non-local blocks between the patches of an image, or the frames of a video, and what reads them: each looks "
+        "at all others (Wang et al., 2018).",
         ge=0,
         le=100,
-        description="Non-local blocks between the patches of an image, or the frames of a video, and what reads them: "
-        "each looks at all others (Wang et al., 2018).",
     )
 
 
 class Patches(NonLocalBlocks):
-    patch: int = Field(
-        default=4, ge=1, le=1024, description="The side, in pixels, of the squares that an image is cut into."
-    )
+    patch: int = setting(4, "The side, in pixels, of the squares that an image is cut into.", ge=1, le=1024)
 
 
 class ReadingModel(EmbeddingModel):
-    mix_layers: bool = Field(
-        default=False,
-        description="Whether the head reads a learned mix of the outputs of all layers, as in ELMo, instead of the "
-        "last layer.",
+    mix_layers: bool = setting(
+        False,
+        "Whether the head reads a learned mix of the outputs of all layers, as in ELMo, instead of the last layer.",
     )
-    causal: bool = Field(
-        default=False,
-        description="Whether an element sees only those before it, as in a language model that this one starts from.",
+    causal: bool = setting(
+        False, "Whether an element sees only those before it, as in a language model that this one starts from."
     )
 
     reads_ahead: ClassVar[bool] = True
@@ -175,23 +158,36 @@ class ReadingModel(EmbeddingModel):
 class ClassifyModel(WordReading, Patches, Pooling, SegmentedModel, ReadingModel):
     """Reads a sequence and answers once."""
 
+    nb_svm: bool = Field(
+        default=False,
+        description="Whether NB-SVM, a linear model of tokens and pairs of neighbors (Wang and Manning, 2012), is "
+        "interpolated with the trained network, with weights learned on the validation part.",
+    )
+
 
 class TagModel(WordReading, NonLocalBlocks, HiddenLayer, ReadingModel):
-    crf: bool = Field(default=False, description="Whether tags are predicted jointly by a conditional random field.")
-    lexicon: bool = Field(
-        default=False,
-        description="Whether the net reads, and begins with, how often each word had each tag in training; with "
-        "model.crf it begins as a hidden Markov model.",
+    crf: bool = setting(False, "Whether tags are predicted jointly by a conditional random field.")
+    lexicon: bool = setting(
+        False,
+        "Whether the net reads, and begins with, how often each word had each tag in training; with model.crf it "
+        "begins as a hidden Markov model.",
     )
 
 
 class TranscribeModel(NonLocalBlocks, HiddenLayer, ReadingModel):
     """Reads a sequence and writes the tokens that its elements say, in their order."""
 
+    frames: int = setting(
+        1,
+        "How many tokens an element can say in a row; 2 for spelling to sound, where an x is two sounds.",
+        ge=1,
+        le=100,
+    )
+
 
 class GeneratorModel(EmbeddingModel):
-    tied: bool = Field(default=False, description="Whether the output layer has the weights of the embedding.")
-    output_bias: bool = Field(default=True, description="Whether the output layer has a bias; GPT-2's has none.")
+    tied: bool = setting(False, "Whether the output layer has the weights of the embedding.")
+    output_bias: bool = setting(True, "Whether the output layer has a bias; GPT-2's has none.")
 
     @model_validator(mode="after")
     def _tied_fits(self) -> Self:
@@ -204,19 +200,19 @@ class GeneratorModel(EmbeddingModel):
 
 
 class LanguageModel(WordReading, GeneratorModel):
-    ngram: int = Field(
-        default=0,
+    ngram: int = setting(
+        0,
+        "The order of an n-gram model of the training text that is interpolated with the network, with weights "
+        "learned on the validation part; 0 is none.",
         ge=0,
         le=10,
-        description="The order of an n-gram model of the training text that is interpolated with the network, with "
-        "weights learned on the validation part; 0 is none.",
     )
-    cache: int = Field(
-        default=0,
+    cache: int = setting(
+        0,
+        "The number of most recent tokens in a continuous cache, which makes tokens more probable that came in "
+        "similar states, with a weight learned on the validation part; 0 is no cache.",
         ge=0,
         le=10_000,
-        description="The number of most recent tokens in a continuous cache, which makes tokens more probable that "
-        "came in similar states, with a weight learned on the validation part; 0 is no cache.",
     )
 
 
@@ -225,10 +221,9 @@ class PretrainModel(SegmentedModel, GeneratorModel):
 
     reads_ahead: ClassVar[bool] = True
 
-    output_transform: bool = Field(
-        default=False,
-        description="Whether a hidden layer with a norm stands before the output layer that predicts masked tokens, as "
-        "in BERT.",
+    output_transform: bool = setting(
+        False,
+        "Whether a hidden layer with a norm stands before the output layer that predicts masked tokens, as in BERT.",
     )
 
 
@@ -284,6 +279,10 @@ class EncoderDecoderModel(GeneratorModel):
 class Seq2SeqModel(WordReading, Patches, EncoderDecoderModel):
     """An encoder of text, numbers or images, and a decoder."""
 
+    shared_embedding: bool = setting(
+        False, "Whether the source is read with the embedding of the target (Vaswani et al., 2017); needs data.shared."
+    )
+
 
 def _check_levels(levels: tuple[float, ...]) -> tuple[float, ...]:
     if list(levels) != sorted(set(levels)):
@@ -303,19 +302,14 @@ Levels = Annotated[
 
 
 class ForecastModel(HiddenLayer):
-    quantiles: Levels = Field(
-        default=(0.1, 0.5, 0.9), description="The quantiles that are forecast; none is the mean alone."
+    quantiles: Levels = setting((0.1, 0.5, 0.9), "The quantiles that are forecast; none is the mean alone.")
+    relative: Literal["none", "last", "mean"] = setting(
+        "last", "What the values of a window are relative to: nothing, its last values, or its mean and spread."
     )
-    relative: Literal["none", "last", "mean"] = Field(
-        default="last",
-        description="What the values of a window are relative to: nothing, its last values, or its mean and spread.",
+    channel_independent: bool = setting(
+        False, "Whether each variable is forecast from itself alone, all by the same weights."
     )
-    channel_independent: bool = Field(
-        default=False, description="Whether each variable is forecast from itself alone, all by the same weights."
-    )
-    patch_length: int = Field(
-        default=1, ge=1, le=10**6, description="How many rows of a window are read as one element."
-    )
+    patch_length: int = setting(1, "How many rows of a window are read as one element.", ge=1, le=10**6)
 
     @classmethod
     def of_architecture(cls, own: type[Architecture]) -> tuple[type[Model], type[Architecture]]:
@@ -332,13 +326,19 @@ Role = Literal["encoder", "decoder", "both", "forwards"]
 KIND = "What reads and writes the sequences."
 
 
-@cache
-def side_class(own: type[Architecture], role: Role) -> type[Architecture]:
-    """The settings of an architecture as one side, as both, or as what neither reads ahead nor looks at a source."""
+def side_parts(own: type[Architecture], role: Role) -> list[type[Section]]:
+    """The classes that have the settings of an architecture as one side, as both, or as what neither reads ahead nor
+    looks at a source."""
     parts = {"forwards": [own.start_settings], "decoder": [own.decoder_settings]}
     parts["encoder"] = [own.encoder_settings, *parts["forwards"]]
     parts["both"] = [*parts["decoder"], *parts["encoder"]]
-    bases: Any = (*(part for part in parts[role] if part is not Section), own)
+    return [*(part for part in parts[role] if part is not Section), own]
+
+
+@cache
+def side_class(own: type[Architecture], role: Role) -> type[Architecture]:
+    """The class of the settings of an architecture in this role."""
+    bases: Any = tuple(side_parts(own, role))
     kind = own.model_fields["kind"]
     field: Any = (kind.annotation, Field(kind.default, description=KIND))
     return create_model(f"{own.__name__}{role.title()}", __base__=bases, kind=field)

@@ -11,7 +11,10 @@ AUTO = "auto"
 NET = ("model.kind", "model.size", "model.dropout", "train.batch_tokens", "train.learning_rate", "train.steps")
 LENGTH = ("data.lowercase", "data.vocabulary_size", "data.min_count", "data.max_length", "data.too_long")
 OPENABLE: dict[str, tuple[str, ...]] = {
-    "classify": ("data.source_tokenizer", *LENGTH, *NET, "train.beta2", "train.select_by", "train.validation_tokens"),
+    "classify": (
+        *("data.source_tokenizer", *LENGTH, *NET, "model.nb_svm"),
+        *("train.beta2", "train.select_by", "train.validation_tokens"),
+    ),
     "tag": ("data.characters", "data.min_count", "model.crf", "model.lexicon", *NET),
     "seq2seq": ("data.source_tokenizer", "data.target_tokenizer", *LENGTH[1:], *NET),
     "language": ("model.dropout", "model.ngram", "train.steps"),

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from ..architectures import ARCHITECTURES, Architecture
-from .model import SIDES, side_class
+from .model import SIDES, side_parts
 from .names import UNITS, find_foreign_name, find_new_name
 from .tasks import USES
 
@@ -49,9 +49,8 @@ def find_kinds(task: str) -> list[str]:
 def names_of(task: str, own: type[Architecture], side: str = "") -> set[str]:
     """The settings of an architecture as one side of a task, or as its [model]."""
     shape, own = USES[task].model.of_architecture(own)
-    if side in SIDES:
-        return set(side_class(own, side).model_fields)
-    return {*side_class(own, shape.role()).model_fields, *shape.model_fields}
+    parts = side_parts(own, side) if side in SIDES else [shape, *side_parts(own, shape.role())]
+    return {name for part in parts for name in part.model_fields}
 
 
 def settings_of(task: str) -> set[str]:

@@ -49,6 +49,17 @@ class Over:
         return repr(trial.suggest_float(self.name, self.low, self.high, log=self.log))
 
 
+SEVERAL = re.compile(r"[|;/:{}\[\]]|\.\.|\S\s+\S|\d-\d")  # what other tools write between several values
+WAYS = "several values are written name=a,b,c, and a range name=low..high or name=low..high:log"
+
+
+def explain_lists(sentence: str, texts: Sequence[str]) -> str:
+    """What is wrong, and how values to search over are written, if somebody has written them otherwise."""
+    if not any(SEVERAL.search(text.partition("=")[2]) for text in texts):
+        return sentence
+    return f"{sentence}{' ' if sentence.endswith('?') else '; '}{WAYS}"
+
+
 def is_range(text: str) -> bool:
     """Whether this says what is searched over, `name=low..high`, and not how a setting is set."""
     return RANGE.fullmatch(text) is not None
@@ -75,12 +86,10 @@ def parse_over(text: str, recipe: Recipe) -> Over:
         ends = tuple(str(int(end)) if over.whole else repr(end) for end in (low, high))
     else:
         name, _, values = text.partition("=")
-        ends = tuple(value.strip() for value in values.split(","))
+        ends = tuple(value.strip() for value in values.strip().removeprefix("[").removesuffix("]").split(","))
         over = Over(name.strip(), choices=ends)
         if len(set(ends)) < 2:
-            raise RecipeError(
-                f"{text[:80]!r} is nothing to search over: name=low..high, name=low..high:log or name=a,b,c"
-            )
+            raise RecipeError(f"{text[:80]!r} is nothing to search over: {WAYS}")
     for value in ends:
         recipe.override(f"{over.name}={value}")
     return over

@@ -21,7 +21,7 @@ from . import owners, toml
 from .builtin import builtin, read_builtin
 from .contradictions import CHECKS, LABELERS
 from .data import Data as Data
-from .messages import Misplaced, Setting, escape_text, fault, format_value, settings, wrong_choice
+from .messages import MisplacedSetting, Setting, escape_text, fault, format_value, settings, wrong_choice
 from .model import SIDES, model_class, model_union
 from .model import Model as Model
 from .names import RENAMED_RECIPES
@@ -50,7 +50,7 @@ class Recipe(Section):
     """Everything a run is made from. A mistake in it is a RecipeError of one sentence."""
 
     task: str = DEFAULT
-    about: About = Field(default=About(), description="For whoever chooses a recipe; training reads none of it.")
+    about: About = Field(default_factory=About, description="For whoever chooses a recipe; training reads none of it.")
     data: Data = Field(
         default_factory=Data, description="Where the examples come from and how they become tokens or numbers."
     )
@@ -75,11 +75,11 @@ class Recipe(Section):
         values, open_names = take_open(values, str(values.get("task", DEFAULT)))
         try:
             recipe = _validate(values)
-        except Misplaced as error:
+        except MisplacedSetting as error:
             raise RecipeError(f"{toml.locate_setting(text, place, error.path)}: {error}") from None
         if recipe.model.start and "kind" not in values["model"]:  # else it says itself what it starts with
             explicit = {name: _find_value(recipe, name) for name in settings(type(recipe)) if _is_said(values, name)}
-            check_given(adopt_settings(recipe.model.start, recipe.task), explicit, recipe.model.start)
+            check_given(recipe._adopt(recipe.model.start), explicit, recipe.model.start)
             recipe = recipe.changed(FROM, recipe.model.start)
         explicit_names = () if builtin_one else name_all(values)
         recipe = recipe._leaving(open_names, explicit_names, adapts=not builtin_one or bool(recipe.data.sample))
@@ -92,7 +92,7 @@ class Recipe(Section):
             values, open_names = take_open(values, str(values.get("task", DEFAULT)))
         try:
             return _validate(values)._leaving(open_names, (), adapts=False)
-        except Misplaced as error:
+        except MisplacedSetting as error:
             raise RecipeError(str(error)) from None
 
     def override(self, *texts: str) -> "Recipe":
@@ -109,16 +109,28 @@ class Recipe(Section):
         """The recipe with one setting changed, such as `changed("train.steps", 1234)`."""
         return self._with({name: value}, _keep)
 
+    def taking(self, other: "Recipe") -> "Recipe":
+        """The recipe with what another one of the same task says: what stands in its file, or it was changed by. Of
+        what a built-in one has by itself, only its sample counts, beside another."""
+        names = [name for name in settings(type(other)) if name in other.__dict__["explicit"]]
+        names += ["data.sample"] * bool(self.data.sample and other.data.sample)
+        return self._apply({name: _find_value(other, name) for name in names}, _keep)
+
     def _with(self, news: Mapping[str, Any], parse: Any) -> "Recipe":
         """With a run to start from, its settings go before those that are given, which may not contradict them."""
         if not news.get(FROM):
             return self._apply(news, parse)
-        recipe = self._apply({name: news[name] for name in ("task",) if name in news}, parse)
+        deciding = ("task", "data.source_type", "train.objective")  # what can be taken along
+        recipe = self._apply({name: news[name] for name in deciding if name in news}, parse)
         folder = parse(news[FROM], settings(type(recipe))[FROM])
-        adopted = adopt_settings(folder, recipe.task)
+        adopted = recipe._adopt(folder)
         recipe = recipe._apply(adopted | suggest_settings(folder, recipe.task), _keep)._apply(news, parse)
         check_given(adopted, {name: _find_value(recipe, name) for name in adopted}, folder)
         return recipe
+
+    def _adopt(self, folder: str) -> dict[str, Any]:
+        """The settings that come from the run, or the folder, that this one starts from."""
+        return adopt_settings(folder, self.task, self.train.objective)
 
     def _apply(self, news: Mapping[str, Any], parse: Any) -> "Recipe":
         """What chooses classes goes first; what the chosen classes do not have is left out, and noted."""
@@ -128,7 +140,7 @@ class Recipe(Section):
             _set(values, name, parse(news[name], settings(type(self))["task"]), news)
         try:
             chosen = class_of(values)
-        except Misplaced as error:
+        except MisplacedSetting as error:
             raise RecipeError(str(error)) from None
         values, notes = self._fitting(values, chosen, news)
         for name, value in news.items():
@@ -283,12 +295,12 @@ def _compose(task: str, model: Any) -> type[Recipe]:
 
 
 def _validate(values: Any) -> Recipe:
-    """The recipe of these values; what is wrong with them, as Misplaced."""
+    """The recipe of these values; what is wrong with them, as a MisplacedSetting."""
     chosen = class_of(values)
     try:
         return chosen.model_validate(values)
     except ValidationError as error:
-        raise Misplaced(*fault(chosen, error)) from None
+        raise MisplacedSetting(*fault(chosen, error)) from None
 
 
 def _values(table: Section) -> dict[str, Any]:

@@ -2,10 +2,25 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError, core_schema
+
+T = TypeVar("T")
+
+
+def setting(
+    default: T,
+    description: str,
+    *,
+    ge: float | None = None,
+    gt: float | None = None,
+    le: float | None = None,
+    lt: float | None = None,
+) -> T:
+    """A setting of a table: its default, the sentence that people read about it, and the limits of a number."""
+    return Field(default=default, description=description, ge=ge, gt=gt, le=le, lt=lt)
 
 
 class Section(BaseModel):
@@ -105,6 +120,6 @@ Texts = Annotated[tuple[Text, ...], BeforeValidator(as_tuple, json_schema_input_
 
 
 class About(Section):
-    title: Text = Field(default="", description="What this recipe does, in one line.")
-    time: Text = Field(default="", description="How long it takes, and on what.")
-    expected: Text = Field(default="", description="The score to expect.")
+    title: Text = setting("", "What this recipe does, in one line.")
+    time: Text = setting("", "How long it takes, and on what.")
+    expected: Text = setting("", "The score to expect.")

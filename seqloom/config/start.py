@@ -16,8 +16,13 @@ if TYPE_CHECKING:
 FROM = "model.from"
 # Dropout has no weights: it belongs to this training.
 OWN = ("from", "encoder", "decoder", "dropout", "attention_dropout", "variational_dropout")
+OUTPUT = (
+    "tied",
+    "output_bias",
+    "output_transform",
+)  # of the output layer, which is new where other things are predicted
 # What is said of how texts are read, whatever side they are.
-READING = ("lowercase", "min_count", "vocabulary_size", "line_breaks")
+READING = ("lowercase", "min_count", "vocabulary_size", "line_breaks", "shared")
 
 
 def read_start(folder: str) -> "Recipe":
@@ -43,15 +48,15 @@ def suggest_settings(folder: str, task: str) -> dict[str, Any]:
     theirs = read_start(folder)
     if not is_foreign(folder):
         return {"model.pool": "mean"} if theirs.task == "pretrain" and theirs.train.objective == "document" else {}
-    model = theirs.model
-    if not model.reads_ahead:
-        return {"model.pool": "last"}
-    activation = HEADS[read_family(folder)[0]]
-    return {"model.pool": "first", "model.hidden": model.size, "model.hidden_activation": activation}
+    model, family = theirs.model, read_family(folder)[0]
+    if family not in HEADS:
+        return {"model.pool": "mean" if model.reads_ahead else "last"}
+    return {"model.pool": "first", "model.hidden": model.size, "model.hidden_activation": HEADS[family]}
 
 
-def adopt_settings(folder: str, task: str) -> dict[str, Any]:
-    """The settings that a recipe of this task takes from a run: its body, and how it reads text.
+def adopt_settings(folder: str, task: str, objective: str) -> dict[str, Any]:
+    """The settings that a recipe of this task takes from a run: its body, and how it reads text; those of its head
+    where the same is predicted (`train.objective`).
 
     Of a run that reads a source and writes, a task with one body takes what reads.
     """
@@ -62,6 +67,8 @@ def adopt_settings(folder: str, task: str) -> dict[str, Any]:
     values: dict[str, Any] = {name: getattr(body, name) for name in type(body).model_fields if name not in OWN}
     if theirs.task == task:
         values |= {name: getattr(theirs.model, name) for name in type(theirs.model).model_fields if name not in OWN}
+    if name_prediction(theirs.task, theirs.train.objective) != name_prediction(task, objective):
+        values = {name: value for name, value in values.items() if name not in OUTPUT}
     adopted = {f"model.{name}": value for name, value in values.items()}
     shared = ("embedding", "scaled_embedding", "segments")
     adopted |= {f"model.{name}": getattr(theirs.model, name) for name in shared if hasattr(theirs.model, name)}
@@ -77,18 +84,26 @@ def adopt_settings(folder: str, task: str) -> dict[str, Any]:
     elif theirs.model.causal:
         adopted["model.causal"] = True
     known = settings(class_of({"task": task, "model": kinds}))
-    return {name: value for name, value in (adopted | adopt_reading(theirs)).items() if name in known}
+    adopted |= adopt_reading(theirs, writes="data.source_tokenizer" not in known)
+    return {name: value for name, value in adopted.items() if name in known}
 
 
-def adopt_reading(theirs: "Recipe") -> dict[str, Any]:
-    """How text is cut and looked up: that of the side that the body reads, and of the other where both have it."""
+def name_prediction(task: str, objective: str) -> str:
+    """What a head predicts: that of a causal body is a language model's."""
+    return {"language": "causal", "pretrain": objective}.get(task, task)
+
+
+def adopt_reading(theirs: "Recipe", writes: bool) -> dict[str, Any]:
+    """How text is cut and looked up: that of the side that the body reads, and of the other where both have it, or
+    where the body reads what is written."""
     data = type(theirs.data).model_fields
     read = "source_tokenizer" if "source_tokenizer" in data else "target_tokenizer"
     if read not in data:
         return {}
     adopted = {f"data.{name}": getattr(theirs.data, name) for name in READING if name in data}
     adopted["data.source_tokenizer"] = getattr(theirs.data, read)
-    if "target_tokenizer" in data:
+    adopted["data.characters"] = getattr(theirs.data, "characters", 0)
+    if "target_tokenizer" in data and (writes or read == "source_tokenizer"):
         adopted["data.target_tokenizer"] = theirs.data.target_tokenizer
     return adopted
 

@@ -2,7 +2,7 @@
 
 from typing import Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
 from .data import (
     AnyColumns,
@@ -26,17 +26,14 @@ from .data import (
     WordVectors,
     check_columns,
 )
+from .section import setting
 
 
 class Seq2SeqData(SpelledWords, TargetVectors, TargetTokens, SourceTokens, SoundData, LengthLimit, SourceData):
-    tag: Tag = Field(
-        default="",
-        description="The column with the language or style of the target; the model reads it as a tag before the "
-        "source.",
+    tag: Tag = setting(
+        "", "The column with the language or style of the target; the model reads it as a tag before the source."
     )
-    shared: bool = Field(
-        default=False, description="Whether source and target share one vocabulary, learned from both."
-    )
+    shared: bool = setting(False, "Whether source and target share one vocabulary, learned from both.")
 
     @model_validator(mode="after")
     def _columns_differ(self) -> Self:
@@ -53,9 +50,8 @@ class Seq2SeqData(SpelledWords, TargetVectors, TargetTokens, SourceTokens, Sound
 
 
 class TranscribeData(TargetTokens, SourceTokens, SoundData, LengthLimit, SourceData):
-    source_type: Literal["tokens", "numbers", "sound"] = Field(  # type: ignore[assignment]  # no images
-        default="sound",
-        description="What the source is: text, numbers (a column for each, or series), or a sound file (.wav, .flac).",
+    source_type: Literal["tokens", "numbers", "sound"] = setting(  # type: ignore[assignment]  # no images
+        "sound", "What the source is: text, numbers (a column for each, or series), or a sound file (.wav, .flac)."
     )
 
 
@@ -64,22 +60,22 @@ class CaptionData(TargetVectors, TargetTokens, ImageData, LengthLimit, SourceDat
 
 
 class ClassifyTokens(SpelledWords, WordVectors):
-    source_tokenizer: SourceTokenizer = Field(
-        default="characters",
-        description="The tokenizer of the source: characters, words and punctuation, splitting at blanks, subwords, "
-        "words and word pairs (ngrams), or the tokenizer of the Hugging Face folder in model.from (folder).",
+    source_tokenizer: SourceTokenizer = setting(
+        "characters",
+        "The tokenizer of the source: characters, words and punctuation, splitting at blanks, subwords, words and "
+        "word pairs (ngrams), or the tokenizer of the Hugging Face folder in model.from (folder).",
     )
 
 
 class ClassifyData(LabelNames, ClassifyTokens, ImageData, SoundData, LengthLimit, SourceData):
-    target_type: Literal["label", "labels", "number"] = Field(
-        default="label", description="The target of a classified source: one label, any number of labels, or a number."
+    target_type: Literal["label", "labels", "number"] = setting(
+        "label", "The target of a classified source: one label, any number of labels, or a number."
     )
-    min_label_count: int = Field(
-        default=1,
+    min_label_count: int = setting(
+        1,
+        "How often a label must occur in the training file; rows with rarer ones are skipped and counted.",
         ge=1,
         le=10**9,
-        description="How often a label must occur in the training file; rows with rarer ones are skipped and counted.",
     )
 
 
@@ -92,65 +88,44 @@ class MusicData(TargetTokens, WordVectors, VocabularyData):
 
 
 class LanguageData(SpelledWords, MusicData):
-    documents: Literal["file", "paragraphs", "lines"] = Field(
-        default="file",
-        description="What of a txt file is a document, read from its own beginning: all of it, a paragraph, or a line.",
+    documents: Literal["file", "paragraphs", "lines"] = setting(
+        "file", "What of a txt file is a document, read from its own beginning: all of it, a paragraph, or a line."
     )
-    line_breaks: bool = Field(
-        default=False, description="Whether a line break is a token of its own where texts are cut into words."
-    )
+    line_breaks: bool = setting(False, "Whether a line break is a token of its own where texts are cut into words.")
 
 
 class PretrainData(LanguageData):
-    target: Column = Field(default="text", description="The column of a table that holds the text, or its number.")
-    target_tokenizer: Tokens = Field(
-        default="bpe", description="The tokenizer of the text; subwords keep the output layer small and cover any word."
+    target: Column = setting("text", "The column of a table that holds the text, or its number.")
+    target_tokenizer: Tokens = setting(
+        "bpe", "The tokenizer of the text; subwords keep the output layer small and cover any word."
     )
-    window: int = Field(
-        default=128,
-        ge=2,
-        le=10**6,
-        description="Tokens that are read at once; texts are packed end to end, so that nothing is padding.",
+    window: int = setting(
+        128, "Tokens that are read at once; texts are packed end to end, so that nothing is padding.", ge=2, le=10**6
     )
 
 
 class DrawData(LabelNames, SourceTokens, ImageData, SourceData):
-    square: int = Field(
-        default=4, ge=1, le=1024, description="The side, in pixels, of the squares that an image is drawn with."
-    )
+    square: int = setting(4, "The side, in pixels, of the squares that an image is drawn with.", ge=1, le=1024)
 
 
 class ForecastData(TimeFormat):
-    decimal: Literal["auto", "point", "comma"] = Field(
-        default="auto",
-        description="The decimal separator of numbers in a table; auto detects it.",
+    decimal: Literal["auto", "point", "comma"] = setting(
+        "auto", "The decimal separator of numbers in a table; auto detects it."
     )
-    time: AnyColumns = Field(
-        default=(),
-        description="The column with the time, or several columns from the year on; none if the rows are in order.",
+    time: AnyColumns = setting(
+        (), "The column with the time, or several columns from the year on; none if the rows are in order."
     )
-    series: Tag = Field(
-        default="",
-        description="The column that says to which series a row of numbers belongs; its rows stand together.",
-    )
-    variables: AnyColumns = Field(
-        default=(), description="The columns to forecast; none is all that are neither time nor inputs."
-    )
-    inputs: AnyColumns = Field(default=(), description="Columns that are read but not forecast.")
-    context: int = Field(default=96, ge=1, le=10**6, description="How many rows a forecast is made from.")
-    horizon: int = Field(default=24, ge=1, le=10**6, description="How many rows a forecast reaches ahead.")
-    stride: int = Field(
-        default=1, ge=1, le=10**6, description="Rows from one training window to the next; all others are scored."
-    )
-    season: int = Field(
-        default=1, ge=1, le=10**6, description="The seasonal period in rows, for the seasonal baseline."
-    )
-    calendar: bool = Field(
-        default=False, description="Whether the hour, the weekday and the day of the year are read beside the values."
-    )
-    train_rows: Rows = Field(default=0, description="The first rows of a series, to train on; 0 is what is left.")
-    validation_rows: Rows = Field(default=0, description="The rows after them, for validation; 0 is by the share.")
-    test_rows: Rows = Field(default=0, description="The rows after those, for the test; 0 is by the share.")
+    series: Tag = setting("", "The column that says to which series a row of numbers belongs; its rows stand together.")
+    variables: AnyColumns = setting((), "The columns to forecast; none is all that are neither time nor inputs.")
+    inputs: AnyColumns = setting((), "Columns that are read but not forecast.")
+    context: int = setting(96, "How many rows a forecast is made from.", ge=1, le=10**6)
+    horizon: int = setting(24, "How many rows a forecast reaches ahead.", ge=1, le=10**6)
+    stride: int = setting(1, "Rows from one training window to the next; all others are scored.", ge=1, le=10**6)
+    season: int = setting(1, "The seasonal period in rows, for the seasonal baseline.", ge=1, le=10**6)
+    calendar: bool = setting(False, "Whether the hour, the weekday and the day of the year are read beside the values.")
+    train_rows: Rows = setting(0, "The first rows of a series, to train on; 0 is what is left.")
+    validation_rows: Rows = setting(0, "The rows after them, for validation; 0 is by the share.")
+    test_rows: Rows = setting(0, "The rows after those, for the test; 0 is by the share.")
 
     @model_validator(mode="after")
     def _rows_fit(self) -> Self:

@@ -5,11 +5,13 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
+from ..counts import format_count
 from ..errors import RecipeError
 from .messages import format_value
 from .optimizers import ADAPTIVE, MOMENTUM, OPTIMIZERS
-from .section import Family, OneOf, ReadIf, Text, Texts, find_idle
+from .section import Family, OneOf, ReadIf, Text, Texts, find_idle, setting
 
+VALIDATIONS = 20  # of a training, unless train.validate_every says otherwise
 DEFAULT_STEPS = 2000
 TIME = re.compile(r"(?:(\d{1,6})h)?(?:(\d{1,6})m)?(?:(\d{1,6})s)?", re.ASCII)
 
@@ -45,121 +47,90 @@ def even_part(whole: int, most: int) -> int:
 class Train(Family):
     """[train] settings that every task has."""
 
-    steps: Steps = Field(
-        default=0,
-        description=f"Steps of the optimizer; 0 is as many as train.time allows, or {DEFAULT_STEPS} without a budget.",
+    steps: Steps = setting(
+        0, f"Steps of the optimizer; 0 is as many as train.time allows, or {DEFAULT_STEPS} without a budget."
     )
-    time: Time = Field(
-        default="",
-        description='A budget such as "90s", "5m" or "1h30m" instead of steps, turned into steps at the start.',
+    time: Time = setting(
+        "", 'A budget such as "90s", "5m" or "1h30m" instead of steps, turned into steps at the start.'
     )
-    seed: int = Field(
-        default=0, ge=0, le=2**32 - 1, description="The seed of everything random: the same seed, the same run."
+    seed: int = setting(0, "The seed of everything random: the same seed, the same run.", ge=0, le=2**32 - 1)
+    batch_tokens: int = setting(4096, "Tokens a batch: source and target together, padding included.", ge=1, le=10**9)
+    accumulate_batches: int = setting(
+        1, "How many batches, one after the other, make one step together.", ge=1, le=10**6
     )
-    batch_tokens: int = Field(
-        default=4096, ge=1, le=10**9, description="Tokens a batch: source and target together, padding included."
-    )
-    accumulate_batches: int = Field(
-        default=1, ge=1, le=10**6, description="How many batches, one after the other, make one step together."
-    )
-    optimizer: Annotated[str, OneOf(OPTIMIZERS)] = Field(
-        default="adamw", description="The optimizer, one of torch's own."
-    )
+    optimizer: Annotated[str, OneOf(OPTIMIZERS)] = setting("adamw", "The optimizer, one of torch's own.")
     momentum: Annotated[
         float, ReadIf(lambda train: train.optimizer in MOMENTUM, f"with train.optimizer {' or '.join(MOMENTUM)}")
-    ] = Field(default=0.9, ge=0, lt=1, description="The momentum of sgd.")
+    ] = setting(0.9, "The momentum of sgd.", ge=0, lt=1)
     beta2: Annotated[
         float, ReadIf(lambda train: train.optimizer in ADAPTIVE, f"with train.optimizer {' or '.join(ADAPTIVE)}")
-    ] = Field(
-        default=0.999,
+    ] = setting(
+        0.999,
+        "Adam's second beta, the decay of its mean of squared gradients; lower values give smaller steps to weights "
+        "that seldom have a gradient, such as the embeddings of rare tokens.",
         ge=0,
         lt=1,
-        description="Adam's second beta, the decay of its mean of squared gradients; lower values give smaller steps "
-        "to weights that seldom have a gradient, such as the embeddings of rare tokens.",
     )
-    learning_rate: float = Field(
-        default=1e-3, gt=0, le=100, description="The learning rate at its highest, after the warm-up."
+    learning_rate: float = setting(1e-3, "The learning rate at its highest, after the warm-up.", gt=0, le=100)
+    schedule: Literal["cosine", "ramp-times-cosine", "linear", "constant", "inverse-root"] = setting(
+        "cosine", "The learning rate schedule after the warm-up."
     )
-    schedule: Literal["cosine", "ramp-times-cosine", "linear", "constant", "inverse-root"] = Field(
-        default="cosine", description="The learning rate schedule after the warm-up."
+    warmup: Steps = setting(0, "Steps in which the rate rises from nothing; 0 is a twentieth of all, at most 1000.")
+    weight_decay: float = setting(0.01, "Weight decay of matrices; vectors such as biases have none.", ge=0, le=100)
+    clip_norm: float = setting(1.0, "Gradient clipping: the largest norm of a gradient; 0 is no limit.", ge=0, le=10**9)
+    clip_value: float = setting(
+        0.0, "Gradient clipping: the largest absolute value of an entry; 0 is no limit.", ge=0, le=10**9
     )
-    warmup: Steps = Field(
-        default=0, description="Steps in which the rate rises from nothing; 0 is a twentieth of all, at most 1000."
+    ema: float = setting(
+        0.0, "Exponential averaging of the weights, such as 0.999: the average is what is kept; 0 is none.", ge=0, lt=1
     )
-    weight_decay: float = Field(
-        default=0.01, ge=0, le=100, description="Weight decay of matrices; vectors such as biases have none."
+    freeze: Texts = setting((), 'Parts of the model that do not learn, such as "embed", "source" or "encoder".')
+    unfreeze_every: Steps = setting(
+        0,
+        "Gradual unfreezing: at first only the head learns, and after every so many steps one more layer, from the "
+        "top down, the embedding last; 0 lets all learn from the start.",
     )
-    clip_norm: float = Field(
-        default=1.0, ge=0, le=10**9, description="Gradient clipping: the largest norm of a gradient; 0 is no limit."
-    )
-    clip_value: float = Field(
-        default=0.0,
-        ge=0,
-        le=10**9,
-        description="Gradient clipping: the largest absolute value of an entry; 0 is no limit.",
-    )
-    ema: float = Field(
-        default=0.0,
-        ge=0,
-        lt=1,
-        description="Exponential averaging of the weights, such as 0.999: the average is what is kept; 0 is none.",
-    )
-    freeze: Texts = Field(
-        default=(), description='Parts of the model that do not learn, such as "embed", "source" or "encoder".'
-    )
-    unfreeze_every: Steps = Field(
-        default=0,
-        description="Gradual unfreezing: at first only the head learns, and after every so many steps one more layer, "
-        "from the top down, the embedding last; 0 lets all learn from the start.",
-    )
-    layer_decay: float = Field(
-        default=1.0,
+    layer_decay: float = setting(
+        1.0,
+        "Discriminative learning rates: a layer learns at this share of the rate of the layer above it, the head at "
+        "the full rate; 1 is the same rate for all.",
         gt=0,
         le=1,
-        description="Discriminative learning rates: a layer learns at this share of the rate of the layer above it, "
-        "the head at the full rate; 1 is the same rate for all.",
     )
-    device: Literal["auto", "cpu", "cuda", "mps"] = Field(
-        default="auto", description="Where it is trained: auto is a GPU if there is one, else the processor."
+    device: Literal["auto", "cpu", "cuda", "mps"] = setting(
+        "auto", "Where it is trained: auto is a GPU if there is one, else the processor."
     )
-    precision: Literal["auto", "float32", "bfloat16", "float16"] = Field(
-        default="auto",
-        description="The precision of matrix products in training; auto is float32 unless another is measured to be "
-        "faster.",
+    precision: Literal["auto", "float32", "bfloat16", "float16"] = setting(
+        "auto", "The precision of matrix products in training; auto is float32 unless another is measured to be faster."
     )
-    shard: bool = Field(
-        default=False,
-        description="Whether several processes hold a share of the weights each (FSDP2) instead of all of them (DDP).",
+    shard: bool = setting(
+        False, "Whether several processes hold a share of the weights each (FSDP2) instead of all of them (DDP)."
     )
-    watch_every: Steps = Field(
-        default=100,
-        description="Steps between looks at the gradient of every layer and at recurrent weights; 0 is never.",
+    watch_every: Steps = setting(
+        100, "Steps between looks at the gradient of every layer and at recurrent weights; 0 is never."
     )
-    validate_every: Steps = Field(
-        default=0,
-        description="Steps between validations; 0 is a twentieth of all, at most 500, and with train.time so many that "
-        "they take about a tenth of it.",
+    validate_every: Steps = setting(
+        0,
+        "Steps between validations; 0 is a twentieth of all, at most 500, and with train.time so many that they take "
+        "about a tenth of it.",
     )
-    validation_tokens: int = Field(
-        default=0,
+    validation_tokens: int = setting(
+        0,
+        "Tokens of a validation during training, of examples from all over the part, at least 50; 0 is a tenth of "
+        "those trained on in between, and at the end all are read.",
         ge=0,
         le=10**12,
-        description="Tokens of a validation during training, of examples from all over the part, at least 50; 0 is a "
-        "tenth of those trained on in between, and at the end all are read.",
     )
-    select_by: Literal["", "loss", "score"] = Field(
-        default="",
-        description='What selects the best weights and decides when to stop: the validation loss or score; "" is the '
-        "score for tasks with labels, otherwise the loss.",
+    select_by: Literal["", "loss", "score"] = setting(
+        "",
+        'What selects the best weights and decides when to stop: the validation loss or score; "" is the score for '
+        "tasks with labels, otherwise the loss.",
     )
-    patience: int = Field(
-        default=0, ge=0, le=10**9, description="Validations without progress after which training stops; 0 is never."
+    patience: int = setting(0, "Validations without progress after which training stops; 0 is never.", ge=0, le=10**9)
+    checkpoint_every: Steps = setting(
+        0, "Steps between checkpoints; 0 is about a twentieth of all, so that one precedes every validation."
     )
-    checkpoint_every: Steps = Field(
-        default=0,
-        description="Steps between checkpoints; 0 is about a twentieth of all, so that one precedes every validation.",
-    )
-    keep_checkpoints: int = Field(default=2, ge=1, le=10**6, description="How many checkpoints are kept: the newest.")
+    keep_checkpoints: int = setting(2, "How many checkpoints are kept: the newest.", ge=1, le=10**6)
 
     def model_settings(self) -> dict[str, object]:
         """The settings of [model] that follow from those of [train]."""
@@ -178,7 +149,7 @@ class Train(Family):
         steps = self.known_steps
         if not steps:
             return self
-        usual = min(500, max(1, steps // 20))
+        usual = min(500, max(1, steps // VALIDATIONS))
         validate_every = self.validate_every or usual
         return self.model_copy(
             update={
@@ -203,39 +174,36 @@ class Train(Family):
         if self.steps and self.time:
             raise ValueError("train.steps and train.time are both given, but the time decides the steps: choose one")
         if self.known_steps and self.warmup > self.known_steps:
-            raise ValueError(f"train.warmup is {self.warmup} steps, but the whole training has {self.known_steps}")
+            raise ValueError(
+                f"train.warmup is {format_count(self.warmup, 'step')}, but the whole training has {self.known_steps}"
+            )
         return self
 
 
 class ShuffledTrain(Train):
-    shuffle: bool = Field(
-        default=True,
-        description="Whether every epoch reads the examples in an order of its own; if not, they come as they stand.",
+    shuffle: bool = setting(
+        True, "Whether every epoch reads the examples in an order of its own; if not, they come as they stand."
     )
 
 
 class GeneratorTrain(Train):
     """How a model learns that writes one element after the other."""
 
-    bptt_window: Steps = Field(
-        default=0,
-        description="Truncated backpropagation through time: elements per window, one step a window; 0 is the whole "
-        "sequence, or 128 in endless texts.",
+    bptt_window: Steps = setting(
+        0,
+        "Truncated backpropagation through time: elements per window, one step a window; 0 is the whole sequence, or "
+        "128 in endless texts.",
     )
-    teacher_forcing: float = Field(
-        default=1.0,
-        ge=0,
-        le=1,
-        description="Teacher forcing: the share of true tokens a decoder reads at the last step, else its own.",
+    teacher_forcing: float = setting(
+        1.0, "Teacher forcing: the share of true tokens a decoder reads at the last step, else its own.", ge=0, le=1
     )
     teacher_forcing_schedule: Annotated[
         Literal["constant", "linear", "exponential", "inverse-sigmoid"],
         ReadIf(lambda train: train.teacher_forcing < 1, "with a train.teacher_forcing below 1"),
-    ] = Field(default="constant", description="How that share falls from 1 to train.teacher_forcing over all steps.")
+    ] = setting("constant", "How that share falls from 1 to train.teacher_forcing over all steps.")
 
-    teacher_forcing_per: Literal["token", "sequence"] = Field(
-        default="token",
-        description="Whether teacher forcing is drawn for each token, or once for a whole sequence.",
+    teacher_forcing_per: Literal["token", "sequence"] = setting(
+        "token", "Whether teacher forcing is drawn for each token, or once for a whole sequence."
     )
 
     @model_validator(mode="after")
@@ -253,24 +221,25 @@ class GeneratorTrain(Train):
         return self
 
 
+ONE_BY_ONE = ReadIf(
+    lambda train: train.objective != "document", 'with train.objective "masked", "causal" or "bidirectional"'
+)
+
+
 class SmoothedTrain(Train):
-    label_smoothing: float = Field(
-        default=0.0,
-        ge=0,
-        lt=1,
-        description="Label smoothing: the share of probability spread evenly over all classes.",
+    label_smoothing: Annotated[float, ONE_BY_ONE] = setting(
+        0.0, "Label smoothing: the share of probability spread evenly over all classes.", ge=0, lt=1
     )
 
 
 class SampledTrain(SmoothedTrain):
     """[train] of tasks that predict tokens of a large vocabulary."""
 
-    sampled_softmax: int = Field(
-        default=0,
+    sampled_softmax: Annotated[int, ONE_BY_ONE] = setting(
+        0,
+        "Sampled softmax: the number of sampled words that the true word is compared with; 0 is the full softmax.",
         ge=0,
         le=10**7,
-        description="Sampled softmax: the number of sampled words that the true word is compared with; 0 is the full "
-        "softmax.",
     )
 
     @model_validator(mode="after")
@@ -295,26 +264,29 @@ class LanguageTrain(SampledTrain, MusicTrain):
     """[train] of language modeling."""
 
 
+MASKED = ReadIf(lambda train: train.objective == "masked", 'with train.objective "masked"')
+
+
 class PretrainTrain(SampledTrain):
-    objective: Literal["masked", "causal", "bidirectional", "document"] = Field(
-        default="masked",
-        description="What is predicted: masked tokens from all others (as BERT), the next token from those before it "
-        "(as GPT), each token from those before it and, apart from that, from those after it (as ELMo), or the words "
-        "of the rest of a text from an excerpt of it.",
+    objective: Literal["masked", "causal", "bidirectional", "document"] = setting(
+        "masked",
+        "What is predicted: masked tokens from all others (as BERT), the next token from those before it (as GPT), "
+        "each token from those before it and, apart from that, from those after it (as ELMo), or the words of the "
+        "rest of a text from an excerpt of it.",
     )
-    mask_share: float = Field(
-        default=0.15,
+    mask_share: Annotated[float, MASKED] = setting(
+        0.15,
+        "The share of tokens to predict: of these, 80 % are hidden, 10 % are another token, and 10 % stay.",
         gt=0,
         lt=1,
-        description="The share of tokens to predict: of these, 80 % are hidden, 10 % are another token, and 10 % stay.",
     )
-    whole_words: bool = Field(
-        default=False, description="Whether all tokens of a word are masked together, and not each by itself."
+    whole_words: Annotated[bool, MASKED] = setting(
+        False, "Whether all tokens of a word are masked together, and not each by itself."
     )
-    next_sentence: bool = Field(
-        default=False,
-        description="Whether it is predicted, too, if the second half of a window follows the first or stands "
-        "elsewhere; both losses count alike.",
+    next_sentence: Annotated[bool, MASKED] = setting(
+        False,
+        "Whether it is predicted, too, if the second half of a window follows the first or stands elsewhere; both "
+        "losses count alike.",
     )
 
     def model_settings(self) -> dict[str, object]:
@@ -330,18 +302,18 @@ class PretrainTrain(SampledTrain):
 class LabelTrain(SmoothedTrain, ShuffledTrain):
     """For what gives labels, to a sequence or to each of its elements."""
 
-    class_weights: bool = Field(
-        default=False, description="Whether the loss is weighted so that every label counts alike, however rare it is."
+    class_weights: bool = setting(
+        False, "Whether the loss is weighted so that every label counts alike, however rare it is."
     )
 
 
 class ClassifyTrain(LabelTrain):
     """For what gives one label to a sequence."""
 
-    linear_probe: bool = Field(
-        default=True,
-        description="Whether a new output layer on a body of model.from begins as a logistic regression on what the "
-        "body knows of the training examples, and not at random (Kumar et al., 2022).",
+    linear_probe: bool = setting(
+        True,
+        "Whether a new output layer on a body of model.from begins as a logistic regression on what the body knows of "
+        "the training examples, and not at random (Kumar et al., 2022).",
     )
 
 
@@ -350,27 +322,22 @@ class Search(Family):
 
 
 class BeamWidth(Search):
-    beam_size: int = Field(
-        default=4, ge=1, le=1000, description="How many outputs beam search keeps side by side; 1 is greedy."
-    )
+    beam_size: int = setting(4, "How many outputs beam search keeps side by side; 1 is greedy.", ge=1, le=1000)
 
 
 class BeamSearch(BeamWidth):
-    length_penalty: float = Field(
-        default=1.0, ge=0, le=10, description="The power of its length that an output's score is divided by; 0 is none."
+    length_penalty: float = setting(
+        1.0, "The power of its length that an output's score is divided by; 0 is none.", ge=0, le=10
     )
-    max_length: int = Field(
-        default=0, ge=0, le=10**6, description="The most tokens written; 0 is twice the longest training target and 10."
+    max_length: int = setting(
+        0, "The most tokens written; 0 is twice the longest training target and 10.", ge=0, le=10**6
     )
-    timeout: float = Field(
-        default=60.0,
-        ge=0,
-        le=10**6,
-        description="The most seconds that an answer is written for, when one is asked for; 0 is no limit.",
+    timeout: float = setting(
+        60.0, "The most seconds that an answer is written for, when one is asked for; 0 is no limit.", ge=0, le=10**6
     )
 
 
 class TextSearch(BeamSearch):
-    allow_unknown: bool = Field(
-        default=False, description="Whether <unk>, which stands for what the vocabulary does not have, may be written."
+    allow_unknown: bool = setting(
+        False, "Whether <unk>, which stands for what the vocabulary does not have, may be written."
     )

@@ -13,13 +13,23 @@ import numpy as np
 
 from seqloom.arguments import describe_value
 from seqloom.config.data import are_parallel
+from seqloom.counts import format_count
 from seqloom.data.files import digest_file, find_files_by_part
-from seqloom.data.formats.images import explain_no_image, fit_image, read_image
+from seqloom.data.formats.images import Scaling, explain_no_image, fit_image, list_images, read_image
 from seqloom.data.formats.lines import SKIP, Fault
 from seqloom.data.formats.sounds import SoundReading
-from seqloom.data.formats.tables import Skipped, detect_format, parse_split
+from seqloom.data.formats.tables import SkippedRows, parse_split
 from seqloom.data.log_mel import LogMel, LogMelSettings
-from seqloom.data.readers import READERS, Example, find_sound_folder, read_cells, read_files
+from seqloom.data.readers import (
+    READERS,
+    Example,
+    choose_format,
+    find_image_folder,
+    find_sound_folder,
+    make_image_reading,
+    read_cells,
+    read_files,
+)
 from seqloom.data.schema import COLUMN_SEPARATOR, Schema, Side
 from seqloom.errors import DataError
 
@@ -37,7 +47,7 @@ class Dataset(ABC):
         """What the examples are, as digests: equal if and only if the examples are."""
 
     @abstractmethod
-    def read(self, part: str, skipped: Skipped) -> Iterator[Example]:
+    def read(self, part: str, skipped: SkippedRows) -> Iterator[Example]:
         """The examples of a part; those for training with the keys that the schema asks for behind their sides."""
 
 
@@ -51,9 +61,8 @@ class Files(Dataset):
 
     def content(self) -> dict[str, list[str]]:
         """The formats, which may depend on the names, and the digests of the files."""
-        format = self._schema.data.format
         return {
-            part: [sum for files in groups for sum in self._digests(files, detect_format(files, format))]
+            part: [sum for files in groups for sum in self._digests(files, choose_format(files, self._schema))]
             for part, groups in self._files.items()
         }
 
@@ -64,14 +73,18 @@ class Files(Dataset):
         return [format, split, digest_file(index), digest_file(files[1])]
 
     def _digest_named(self, files: Sequence[str], format: str) -> list[str]:
-        """Of the sound files that a table names: they may change while the table does not."""
+        """Of the images or sound files that a table names: they may change while the table does not."""
+        if format == "images":
+            folder = find_image_folder(self._schema, files[0])
+            images = list_images(files[0], folder, make_image_reading(self._schema))
+            return [digest_file(str(image)) for image in images]
         if self._schema.data.source_type != "sound" or format in READERS:
             return []
-        rows = (row for row in read_cells(files, self._schema, Skipped()) if not isinstance(row, Fault))
+        rows = (row for row in read_cells(files, self._schema, SkippedRows()) if not isinstance(row, Fault))
         paths = (find_sound_folder(self._schema, file) / name for (name, *_), file, _ in rows)
         return [digest_file(str(path)) if path.is_file() else "" for path in paths]
 
-    def read(self, part: str, skipped: Skipped) -> Iterator[Example]:
+    def read(self, part: str, skipped: SkippedRows) -> Iterator[Example]:
         schema = self._schema.with_keys() if part == "train" else self._schema
         for files in self._files[part]:
             yield from read_files(files, schema, skipped)
@@ -90,20 +103,20 @@ class Sample(Dataset):
     def content(self) -> dict[str, list[str]]:
         return {part: [digest_examples(examples)] for part, examples in self._examples.items()}
 
-    def read(self, part: str, skipped: Skipped) -> Iterator[Example]:
+    def read(self, part: str, skipped: SkippedRows) -> Iterator[Example]:
         return iter(self._examples[part])
 
 
 class PythonExamples(Dataset):
     """Examples from Python, by part: tuples with one value a side."""
 
-    def __init__(self, schema: Schema, examples: Mapping[str, Sequence[Example]]) -> None:
+    def __init__(self, schema: Schema, examples: Mapping[str, Sequence[Example]], notes: list[str]) -> None:
         unknown = set(examples) - set(PARTS)
         if unknown or not examples.get("train"):
             raise DataError("examples from Python are a list, or lists by part: train, and perhaps validation and test")
         self._examples: dict[str, list[Example]] = {part: [] for part in examples}
         self._faults: dict[str, list[Fault]] = {part: [] for part in examples}
-        self._notes: list[str] = []  # about sound files
+        self._notes = notes  # about images and sound files
         sounds = (
             SoundReading(LogMel(LogMelSettings.of(schema.data)), self._notes)
             if schema.data.source_type == "sound"
@@ -129,7 +142,7 @@ class PythonExamples(Dataset):
     def content(self) -> dict[str, list[str]]:
         return {part: [digest_examples(examples)] for part, examples in self._examples.items()}
 
-    def read(self, part: str, skipped: Skipped) -> Iterator[Example]:
+    def read(self, part: str, skipped: SkippedRows) -> Iterator[Example]:
         skipped.notes += self._notes
         for fault in self._faults[part]:
             skipped.add(fault)
@@ -147,7 +160,8 @@ def _load_sound(row: Example, sounds: SoundReading, folder: Path, part: str, num
 
 def open_dataset(schema: Schema, examples: object = None) -> Dataset:
     if examples is not None:
-        return PythonExamples(schema, convert_examples(examples, schema))
+        notes: list[str] = []
+        return PythonExamples(schema, convert_examples(examples, schema, notes), notes)
     if schema.data.sample:
         if schema.with_keys().keys:
             raise DataError(f"the sample {schema.data.sample!r} has no columns to divide it by")
@@ -155,8 +169,8 @@ def open_dataset(schema: Schema, examples: object = None) -> Dataset:
     return (schema.dataset or Files)(schema)
 
 
-def convert_examples(examples: Any, schema: Schema) -> dict[str, list[Example]]:
-    """Rows, a data frame, or either by part, as lists of tuples."""
+def convert_examples(examples: Any, schema: Schema, notes: list[str]) -> dict[str, list[Example]]:
+    """Rows, a data frame, or either by part, as lists of tuples; what was changed is added to `notes`."""
     by_part = examples if isinstance(examples, Mapping) and set(examples) <= set(PARTS) else {"train": examples}
     by_part = {part: [rows] if isinstance(rows, str) else rows for part, rows in by_part.items()}
     sides, examples_by_part = list(schema.sides.values()), {}
@@ -169,22 +183,25 @@ def convert_examples(examples: Any, schema: Schema) -> dict[str, list[Example]]:
         ]
     for place, side in enumerate(sides):
         if side.field.is_image:
-            _fit_images(examples_by_part, place, schema.data.image_size)
+            notes += _fit_images(examples_by_part, place, schema.data.image_size)
     return examples_by_part
 
 
-def _fit_images(examples_by_part: dict[str, list[Example]], place: int, size: int) -> None:
-    """Images of several sizes are cut and resized, as those of files are; those of one size stay as they are."""
+def _fit_images(examples_by_part: dict[str, list[Example]], place: int, size: int) -> list[str]:
+    """Images of several sizes are cut and resized, as those of files are, which is noted; those of one size stay as
+    they are."""
     rows = [row for rows in examples_by_part.values() for row in rows if len(row) > place]
     shapes = {np.shape(row[place]) for row in rows if row[place] is not None and not explain_no_image(row[place])}
     if len(shapes) < 2:
-        return
-    shape = (size, size, max(one[-1] for one in shapes))
+        return []
+    shape, scaling = (size, size, max(one[-1] for one in shapes)), Scaling((size, size))
     for part, rows in examples_by_part.items():
         for number, row in enumerate(rows):
             if len(row) > place and row[place] is not None and not explain_no_image(row[place]):
-                fitted = fit_image(read_image(row[place]), shape)[None]
-                examples_by_part[part][number] = (*row[:place], fitted, *row[place + 1 :])
+                image = read_image(row[place])
+                scaling.see(image.size)
+                examples_by_part[part][number] = (*row[:place], fit_image(image, shape)[None], *row[place + 1 :])
+    return scaling.describe()
 
 
 def _list_rows(rows: Any, schema: Schema) -> Iterable[Any]:
@@ -292,7 +309,7 @@ def is_missing(value: Any) -> bool:
 def find_fault(row: Example, schema: Schema) -> str:
     """What is wrong with an example from Python, in a sentence; nothing if it will do."""
     if len(row) != len(schema.sides):
-        return f"has {len(row)} values, but {' and '.join(schema.sides)} were expected"
+        return f"has {format_count(len(row), 'value')}, but {' and '.join(schema.sides)} were expected"
     for (name, side), value in zip(schema.sides.items(), row, strict=True):
         if value is None or (isinstance(value, str) and not value):
             return f"the {name} is {'missing' if value is None else 'empty'}"

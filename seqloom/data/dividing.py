@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqloom.config.recipe import Data
+from seqloom.counts import format_count
 from seqloom.data.datasets import PARTS
-from seqloom.data.formats.tables import Skipped
+from seqloom.data.formats.tables import SkippedRows
 from seqloom.data.formats.times import find_clock
 from seqloom.data.ragged import Rows, Texts
 from seqloom.data.schema import Schema
@@ -37,7 +38,9 @@ def find_shares(data: Data, parts: Mapping[str, Any]) -> dict[str, float]:
     return {part: share for part, share in shares.items() if part not in parts}
 
 
-def divide(schema: Schema, raw: Mapping[str, Part], digests: NDArray[np.uint64], skipped: Skipped) -> dict[str, Rows]:
+def divide(
+    schema: Schema, raw: Mapping[str, Part], digests: NDArray[np.uint64], skipped: SkippedRows
+) -> dict[str, Rows]:
     """The rows of each part: all of a file's own, or drawn from those of the training file, whose sources have these
     digests. What is skipped is counted."""
     data, train = schema.data, raw["train"]
@@ -67,14 +70,14 @@ def _check_settings(data: Data, drawn: bool) -> None:
         raise DataError(f"data.{names[0]} says how parts are drawn, but none is: both have files of their own")
 
 
-def _keep_frequent(labels: Sequence[Any], fewest: int, skipped: Skipped) -> Rows | None:
+def _keep_frequent(labels: Sequence[Any], fewest: int, skipped: SkippedRows) -> Rows | None:
     """The rows whose label occurs often enough; None is all."""
     counts = Counter(labels)
     rare = {label for label, count in counts.items() if count < fewest}
     if not rare:
         return None
     if len(rare) == len(counts):
-        raise DataError(f"no label occurs {fewest} times, as data.min_label_count asks for")
+        raise DataError(f"no label occurs {format_count(fewest, 'time')}, as data.min_label_count asks for")
     reason = f"a label that occurs fewer than {fewest} times (data.min_label_count)"
     skipped.counts[reason] += sum(counts[label] for label in rare)
     skipped.first[reason] = f"the label {next(label for label in labels if label in rare)!r:.50}"

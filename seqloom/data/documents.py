@@ -18,7 +18,7 @@ from seqloom.data.files import digest_file, find_files_by_part
 from seqloom.data.formats.abc import read_abc
 from seqloom.data.formats.fasta import read_fasta
 from seqloom.data.formats.lines import Fault, Line, find_line_fault, read_lines
-from seqloom.data.formats.tables import Reading, Skipped, drop_faults, read_rows
+from seqloom.data.formats.tables import Reading, SkippedRows, drop_faults, read_rows
 from seqloom.data.readers import Example
 from seqloom.data.schema import Schema
 from seqloom.errors import DataError
@@ -49,9 +49,9 @@ class Documents(Dataset):
     @classmethod
     def read_files(cls, files: Sequence[str], data: Data) -> Iterator[str]:
         """The documents of files, each whole."""
-        return read_whole(files, data, Skipped())
+        return read_whole(files, data, SkippedRows())
 
-    def read(self, part: str, skipped: Skipped) -> Iterator[Example]:
+    def read(self, part: str, skipped: SkippedRows) -> Iterator[Example]:
         keys = self._schema.with_keys().keys if part == "train" else {}
         if not keys:
             return read_documents(self._texts[part], self._schema.data, skipped)
@@ -88,7 +88,7 @@ def settle_documents(recipe: Recipe, examples: Any) -> Recipe:
     return recipe.changed("data.documents", "paragraphs")
 
 
-def read_documents(files: Sequence[str], data: Data, skipped: Skipped) -> Iterator[Example]:
+def read_documents(files: Sequence[str], data: Data, skipped: SkippedRows) -> Iterator[Example]:
     """The documents of files, one after the other; what cannot be used is raised, or added to `skipped`.
 
     A long one comes in pieces, the later ones `TextContinuation`.
@@ -97,7 +97,7 @@ def read_documents(files: Sequence[str], data: Data, skipped: Skipped) -> Iterat
         yield from ((text,) for text in _read_texts(file, data, skipped))
 
 
-def read_keyed(files: Sequence[str], data: Data, columns: tuple[str, ...], skipped: Skipped) -> Iterator[Example]:
+def read_keyed(files: Sequence[str], data: Data, columns: tuple[str, ...], skipped: SkippedRows) -> Iterator[Example]:
     """The documents of tables, each with what stands in other columns."""
     reading = Reading.of(data, (data.target, *columns)).allowing((data.group,))
     for file in files:
@@ -106,12 +106,12 @@ def read_keyed(files: Sequence[str], data: Data, columns: tuple[str, ...], skipp
         yield from (row.values for row in read_rows([file], reading, skipped))
 
 
-def read_whole(files: Sequence[str], data: Data, skipped: Skipped) -> Iterator[str]:
+def read_whole(files: Sequence[str], data: Data, skipped: SkippedRows) -> Iterator[str]:
     """The documents of a file, each as one text."""
     return join_continuations(text for (text,) in read_documents(files, data, skipped))
 
 
-def _read_texts(file: str, data: Data, skipped: Skipped) -> Iterator[str]:
+def _read_texts(file: str, data: Data, skipped: SkippedRows) -> Iterator[str]:
     skip = data.on_bad_row == "skip"
     match detect_format(file, data.format):
         case "abc":
@@ -120,7 +120,7 @@ def _read_texts(file: str, data: Data, skipped: Skipped) -> Iterator[str]:
             return (entry.sequence for entry in read_fasta(file, skipped, data.encoding, skip))
         case "txt":
             return drop_faults(
-                _split_documents(read_lines(file, data.encoding), file, data), file, skip, skipped, "documents"
+                _split_documents(read_lines(file, data.encoding), file, data), file, skip, skipped, "document"
             )
     return (row.values[0] for row in read_rows([file], Reading.of(data, (data.target,)), skipped))
 

@@ -53,7 +53,11 @@ def is_folder(name: str) -> bool:
 
 
 def digest_file(name: str) -> str:
-    """A sum over the content of a file, or over names and contents of all files in a folder."""
+    """A sum over the content of a file, with the name of its sheet if FILE.xlsx#SHEET says one, or over names and
+    contents of all files in a folder."""
+    book, _, sheet = name.partition("#")
+    if sheet and not os.path.exists(os.path.expanduser(name)):
+        return f"{digest_file(book)}#{sheet}"
     if not is_folder(name):
         with check_file(name).open("rb") as content:
             return hashlib.file_digest(content, "sha256").hexdigest()

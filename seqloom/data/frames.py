@@ -13,7 +13,7 @@ from seqloom.config.recipe import Data
 from seqloom.data.datasets import Dataset
 from seqloom.data.files import digest_file, find_files_by_part
 from seqloom.data.formats.chorales import HIGHEST, LOWEST, read_chorales
-from seqloom.data.formats.tables import Skipped
+from seqloom.data.formats.tables import SkippedRows
 from seqloom.data.ragged import Ragged, Rows
 from seqloom.data.readers import Example
 from seqloom.data.schema import Schema
@@ -68,7 +68,7 @@ class Pieces(Dataset):
             raise DataError(f"the file has no test; there are {', '.join(pieces_by_part)}", files[0])
         return pieces_by_part["test" if others else part]
 
-    def read(self, part: str, skipped: Skipped) -> Iterator[Example]:
+    def read(self, part: str, skipped: SkippedRows) -> Iterator[Example]:
         file = self._files[part]
         pieces_by_part = read_pieces(file, self._encoding)
         if part not in pieces_by_part:

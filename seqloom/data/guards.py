@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from seqloom.config.recipe import Data
+from seqloom.counts import format_count
 from seqloom.data.dividing import FEW_SOURCES, find_shares
 from seqloom.data.formats.delimited import Record
 from seqloom.data.formats.dialects import Dialect, open_table
@@ -28,6 +29,7 @@ MOST_LABELS = 0.5  # labels a row: with more, nearly every row has its own
 FEWEST = 20  # rows with which such shares say something
 NEAR = 0.05  # share of a part that is nearly the same as training
 SHOWN = 3  # labels, or columns, in a sentence
+MISSING_WORDS = frozenset(["na", "n/a", "#n/a", "<na>", "nan", "null"])  # that people write where nothing is known
 UUID = r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}"
 ID = re.compile(UUID + r"|(?=[a-f]*\d)[0-9a-f]{16,64}|[A-Za-z]{0,5}[-_#]?\d+")
 DATE = re.compile(r"\d{4}[-/.]\d\d?[-/.]\d\d?([T ]\d\d?:\d\d.*)?|\d\d?[-/.]\d\d?[-/.](\d\d){1,2}( \d\d?:\d\d.*)?")
@@ -46,7 +48,7 @@ def check_labels(schema: Schema, train: Mapping[str, Side]) -> None:
         if len(labels) == 1:
             [(label, count)] = labels.items()
             raise DataError(
-                f"all {count:,} examples have the target {label!r:.50}: there is nothing to tell apart; "
+                f"all {format_count(count, 'example')} have the target {label!r:.50}: there is nothing to tell apart; "
                 f"data.target names the column of the labels{_list_others(schema)}"
             )
 
@@ -57,6 +59,7 @@ def find_warnings(
     """Every warning about these examples."""
     return (
         *_judge_labels(schema, raw, rows),
+        *_judge_spellings(schema, raw["train"]),
         *_judge_columns(schema, raw["train"]),
         *_judge_parts(schema, raw, rows, splits),
         *_judge_draw(schema, raw, rows),
@@ -77,7 +80,8 @@ def _judge_labels(schema: Schema, raw: Mapping[str, Mapping[str, Side]], rows: M
         number = all(_is_number(str(label)) for label in islice(labels, LOOKED_AT))
         says = "data.target_type=number if they are quantities, " if number else ""
         yield (
-            f"the target has {len(labels):,} different labels in {count:,} rows, so that hardly one can be learned: "
+            f"the target has {format_count(len(labels), 'different label')} in {format_count(count, 'row')}, so "
+            "that hardly one can be learned: "
             f"{says}data.target names another column{_list_others(schema)}"
         )
     elif once:
@@ -86,6 +90,21 @@ def _judge_labels(schema: Schema, raw: Mapping[str, Mapping[str, Side]], rows: M
             f"{len(once):,} of {len(labels):,} labels occur{'s' * (len(once) == 1)} only once ({shown}) and cannot be "
             "both learned and scored: data.min_label_count=2 leaves such rows out"
         )
+
+
+def _judge_spellings(schema: Schema, train: Mapping[str, Side]) -> Iterator[str]:
+    """Labels that a person would take for one, or for none at all."""
+    if schema.label != "target" or not isinstance(train["target"], Texts):
+        return
+    alike: dict[str, list[str]] = {}
+    for label in sorted(set(train["target"].to_list())):
+        alike.setdefault(label.casefold(), []).append(label)
+    if several := [labels for labels in alike.values() if len(labels) > 1]:
+        shown = ", ".join(map(repr, several[0]))
+        yield f"the labels {shown} differ only in upper and lower case, and each is a class of its own"
+    if absent := [label for key, labels in alike.items() for label in labels if key in MISSING_WORDS]:
+        shown = ", ".join(map(repr, absent))
+        yield f"the target is {shown} in some rows, which is a label like any other: only an empty cell is missing"
 
 
 def _judge_columns(schema: Schema, train: Mapping[str, Side]) -> Iterator[str]:
@@ -151,7 +170,8 @@ def _judge_parts(
         )
         if expected > 2 * len(rows[part]) and not schema.ordered:
             yield (
-                f"the {part} part has {len(rows[part]):,} rows where {expected:,} were asked for: what stays together "
+                f"the {part} part has {format_count(len(rows[part]), 'row')} where {expected:,} were asked for: "
+                "what stays together "
                 "(data.group, data.split_blocks, data.split_duplicates) comes in large groups"
             )
 
@@ -162,7 +182,7 @@ def _judge_draw(schema: Schema, raw: Mapping[str, Mapping[str, Side]], rows: Map
     drawn_parts = [rows[part] for part in ("validation", "test") if part not in raw and len(rows[part])]
     if not drawn_parts or schema.ordered or data.group or data.split_blocks or data.split_time:
         return
-    if column := _find_group_column(schema):
+    if not schema.pictured and (column := _find_group_column(schema)):  # an image stays together with its captions
         yield (
             f"rows with the same {column!r} are in several parts, which makes scores better than on new ones: "
             f"data.group={column} keeps them together"

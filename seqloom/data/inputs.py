@@ -24,7 +24,7 @@ from seqloom.data.formats.tables import (
     ENDINGS,
     Reading,
     Row,
-    Skipped,
+    SkippedRows,
     read_objects,
     select_columns,
     strip_row,
@@ -71,7 +71,7 @@ class InputFile:
     last: int = 0  # the line that the last input is near to; 0 if that is not known
 
 
-def read_inputs(file: str, schema: Schema, reading: InputReading, skipped: Skipped) -> InputFile:
+def read_inputs(file: str, schema: Schema, reading: InputReading, skipped: SkippedRows) -> InputFile:
     """The inputs of a file or a folder. The schema has the sides that are read, the first of them the source."""
     side, notes = next(iter(schema.sides)), skipped.notes
     schema = replace(schema, data=reading.apply(schema.data))
@@ -287,7 +287,7 @@ def read_sentences(file: str, format: str, schema: Schema) -> Iterator[Input | F
             yield Input(text, SEPARATOR.join(one.words) + SEPARATOR, {ALONE: text}, file, one.line)
 
 
-def read_numbered(file: str, format: str, schema: Schema, skipped: Skipped) -> Iterator[Input | Fault]:
+def read_numbered(file: str, format: str, schema: Schema, skipped: SkippedRows) -> Iterator[Input | Fault]:
     """Series and arrays, named by their number."""
     data = schema.data.model_copy(update={"format": format})
     for number, [value] in enumerate(read_files([file], replace(schema, data=data), skipped), 1):

@@ -23,7 +23,7 @@ from seqloom.data.schema import Raw, Schema
 from seqloom.errors import DataError, RunError
 
 FEWEST = 50  # examples of a sample: of fewer, a score says little
-FORMAT = 6  # of the cache's entries; another number, other keys
+FORMAT = 7  # of the cache's entries; another number, other keys
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,14 +58,14 @@ class Split:
 
 
 @dataclass(frozen=True, eq=False)
-class Prepared:
+class PreparedData:
     fields: dict[str, Any]  # by side
     splits: dict[str, Split]  # train, validation, test
     report: DataReport
     fingerprint: str  # of the content and all settings, but not of the files' names
     examples: list[Preview] = field(default_factory=list)  # some of the training part, as they were read
 
-    def sample_validation(self, tokens: int) -> "Prepared":
+    def sample_validation(self, tokens: int) -> "PreparedData":
         """The same with no more of the validation split than about so many tokens."""
         return replace(self, splits={**self.splits, "validation": self.splits["validation"].sample(tokens)})
 
@@ -74,7 +74,9 @@ def ignore_note(line: str) -> None:
     """Discard a note."""
 
 
-def prepare(schema: Schema, cache: Path | None = None, note: Note = ignore_note, examples: object = None) -> Prepared:
+def prepare(
+    schema: Schema, cache: Path | None = None, note: Note = ignore_note, examples: object = None
+) -> PreparedData:
     """The examples of a recipe, or those given from Python, ready to train on; from the cache if it has them.
 
     `note` gets a line of progress now and then.
@@ -92,7 +94,7 @@ def prepare(schema: Schema, cache: Path | None = None, note: Note = ignore_note,
     return _prepare(schema, dataset, fingerprint, entry, note)
 
 
-def _prepare(schema: Schema, dataset: Dataset, fingerprint: str, entry: Path, note: Note) -> Prepared:
+def _prepare(schema: Schema, dataset: Dataset, fingerprint: str, entry: Path, note: Note) -> PreparedData:
     with store.open_entry(entry) as folder:
         built = preprocess_dataset(schema, dataset, folder, note)
         if _compute_fingerprint(schema, dataset) != fingerprint:
@@ -120,7 +122,7 @@ def _compute_fingerprint(schema: Schema, dataset: Dataset) -> str:
     return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
 
 
-def _load(entry: Path, schema: Schema) -> Prepared | None:
+def _load(entry: Path, schema: Schema) -> PreparedData | None:
     """What is in an entry of the cache; None if it is not there or damaged."""
     index = store.read_index(entry)
     if index is None:
@@ -129,7 +131,7 @@ def _load(entry: Path, schema: Schema) -> Prepared | None:
         fields = schema.read_fields(index["fields"])
         splits = {part: _load_split(entry, part, tuple(schema.sides)) for part in PARTS}
         examples = [{side: SidePreview(**one) for side, one in example.items()} for example in index["examples"]]
-        return Prepared(fields, splits, DataReport.from_json(index["report"]), index["fingerprint"], examples)
+        return PreparedData(fields, splits, DataReport.from_json(index["report"]), index["fingerprint"], examples)
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RunError):
         return None
 

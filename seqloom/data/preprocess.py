@@ -11,11 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from seqloom.counts import format_count
 from seqloom.data.cache import FlatWriter, open_flat
 from seqloom.data.chunked_text import TextContinuation, split_into_pieces
 from seqloom.data.datasets import PARTS, Dataset
 from seqloom.data.dividing import count_rows, divide, divide_in_order
-from seqloom.data.formats.tables import Skipped
+from seqloom.data.formats.tables import SkippedRows
 from seqloom.data.guards import check_labels, find_warnings
 from seqloom.data.preview import PREVIEWED, Preview, preview_example
 from seqloom.data.ragged import Ragged, Rows, Texts, split_rows
@@ -42,7 +43,7 @@ class PreprocessedDataset(NamedTuple):
 
 def preprocess_dataset(schema: Schema, dataset: Dataset, folder: Path, note: Note) -> PreprocessedDataset:
     """Write ids of every part into `folder`, as `PART-SIDE-ids`, and of what is read as text `PART-SIDE-texts`."""
-    data, skipped = schema.data, Skipped()
+    data, skipped = schema.data, SkippedRows()
     raw = {part: _spool(dataset.read(part, skipped), schema, folder, part, note) for part in dataset.parts}
     read = sum(map(count_rows, raw.values())) + skipped.counts.total()
     check_labels(schema, raw["train"])
@@ -57,7 +58,7 @@ def preprocess_dataset(schema: Schema, dataset: Dataset, folder: Path, note: Not
     trained = compute_digests(raw["train"], rows["train"], [first])
     splits = {}
     for part in PARTS:
-        note(f"encoding {part}: {len(rows[part]):,} examples")
+        note(f"encoding {part}: {format_count(len(rows[part]), 'example')}")
         raw_sides = raw[part] if part in raw else raw["train"]
         longest = data.max_length if schema.limited else NO_LIMIT
         writers = {side: _Writer(folder, f"{part}-{side}", fields[side], longest, raw_sides[side]) for side in sides}
@@ -112,7 +113,7 @@ def _spool(examples: Iterable[Example], schema: Schema, folder: Path, part: str,
         rows += len(batch)
         if rows // NOTED_EVERY > noted:
             noted = rows // NOTED_EVERY
-            note(f"reading {part}: {rows:,} rows")
+            note(f"reading {part}: {format_count(rows, 'row')}")
     if not spools:
         raise DataError(f"there are no examples for {part}")
     return {side: spool.finish() for side, spool in spools.items()}
@@ -175,10 +176,13 @@ def _learn(schema: Schema, raw: Mapping[str, Side], rows: Rows, note: Note) -> d
     for name, side in schema.sides.items():
         together = schema.shared if name in schema.shared else (name,)
         if name not in learned:
-            note(f"fitting the {' and '.join(together)} ({side.field.kind}) on {starts.sum():,} examples")
+            note(f"fitting the {' and '.join(together)} ({side.field.kind}) on {format_count(starts.sum(), 'example')}")
             learned |= dict.fromkeys(together, side.field.fit(iterate_raws(*together), schema.data))
             if len(learned[name]) > MOST_SYMBOLS:  # which would not be read again
-                size = f"the training examples' {' and '.join(together)} has {len(learned[name]):,} different symbols"
+                size = (
+                    f"the training examples' {' and '.join(together)} has "
+                    f"{format_count(len(learned[name]), 'different symbol')}"
+                )
                 raise DataError(
                     f"{size}, but a vocabulary has at most {MOST_SYMBOLS:,}: leave out rare ones "
                     "with data.vocabulary_size "

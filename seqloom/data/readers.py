@@ -18,11 +18,20 @@ from seqloom.data.formats.delimited import PAIR
 from seqloom.data.formats.dialects import SAMPLED
 from seqloom.data.formats.folders import read_classes, read_text
 from seqloom.data.formats.idx import read_idx, read_labeled
-from seqloom.data.formats.images import ImageReading, open_image, read_captioned, read_sheets
+from seqloom.data.formats.images import ImageReading, Scaling, open_image, read_captioned, read_sheets
 from seqloom.data.formats.lines import Fault
 from seqloom.data.formats.numerals import detect_decimal, normalize
 from seqloom.data.formats.sounds import SoundReading
-from seqloom.data.formats.tables import Reading, Row, Skipped, detect_format, drop_faults, parse_split, read_rows
+from seqloom.data.formats.tables import (
+    TABLES,
+    Reading,
+    Row,
+    SkippedRows,
+    detect_format,
+    drop_faults,
+    parse_split,
+    read_rows,
+)
 from seqloom.data.formats.ts import read_ts
 from seqloom.data.log_mel import LogMel, LogMelSettings
 from seqloom.data.numbers import LARGEST, explain_no_number, parse_number_or_gap
@@ -34,9 +43,9 @@ Example = tuple[Raw, ...]  # one raw value a side, then the keys that the schema
 PlacedExample = tuple[Example, str, int]  # with its file and line
 
 
-def read_files(files: Sequence[str], schema: Schema, skipped: Skipped) -> Iterator[Example]:
+def read_files(files: Sequence[str], schema: Schema, skipped: SkippedRows) -> Iterator[Example]:
     """The examples of one file, or of two that belong together; what cannot be used is raised, or counted."""
-    skip, format = schema.data.on_bad_row == "skip", detect_format(files, schema.data.format)
+    skip, format = schema.data.on_bad_row == "skip", choose_format(files, schema)
     if format in ("ts", "idx") and schema.data.source_type == "tokens" and not schema.pictured:
         raise DataError(f'the format {format} holds numbers: set data.source_type to "numbers"', files[0])
     if schema.data.source_type == "sound" and format in READERS and format != "folders":
@@ -47,7 +56,13 @@ def read_files(files: Sequence[str], schema: Schema, skipped: Skipped) -> Iterat
         setting = "data.group" if name == "group" else "data.split_time"
         raise DataError(f"{setting} is the column {column!r}, but only tables have such columns", files[0])
     placed = READERS.get(format, read_tables)(files, schema, skipped)
-    return drop_faults((_check(one, schema) for one in placed), files[0], skip, skipped, "examples")
+    return drop_faults((_check(one, schema) for one in placed), files[0], skip, skipped, "example")
+
+
+def choose_format(files: Sequence[str], schema: Schema) -> str:
+    """The format as said, or as the ending says; a table beside which images are learned is one of their names."""
+    format = detect_format(files, schema.data.format)
+    return "images" if schema.pictured and format in TABLES else format
 
 
 def _check(placed: PlacedExample | Fault, schema: Schema) -> Example | Fault:
@@ -61,14 +76,14 @@ def _check(placed: PlacedExample | Fault, schema: Schema) -> Example | Fault:
 # --- tables -----------------------------------------------------------------------------------------------------
 
 
-def read_tables(files: Sequence[str], schema: Schema, skipped: Skipped) -> Iterator[PlacedExample | Fault]:
+def read_tables(files: Sequence[str], schema: Schema, skipped: SkippedRows) -> Iterator[PlacedExample | Fault]:
     """Rows of texts, or of numbers or named sound files in the source and texts in the other sides."""
     rows = read_cells(files, schema, skipped)
     return read_named_sounds(rows, schema, skipped) if schema.data.source_type == "sound" else rows
 
 
 def read_named_sounds(
-    rows: Iterable[PlacedExample | Fault], schema: Schema, skipped: Skipped
+    rows: Iterable[PlacedExample | Fault], schema: Schema, skipped: SkippedRows
 ) -> Iterator[PlacedExample | Fault]:
     """The sounds in the place of the names of their files."""
     reading = SoundReading(LogMel(LogMelSettings.of(schema.data)), skipped.notes)
@@ -86,7 +101,7 @@ def find_sound_folder(schema: Schema, table: str) -> Path:
     return Path(os.path.expanduser(schema.data.sounds or os.path.dirname(table)))
 
 
-def read_cells(files: Sequence[str], schema: Schema, skipped: Skipped) -> Iterator[PlacedExample | Fault]:
+def read_cells(files: Sequence[str], schema: Schema, skipped: SkippedRows) -> Iterator[PlacedExample | Fault]:
     """Rows of texts, or of numbers in the source and texts in the other sides."""
     data = schema.data
     numeric = data.source_type == "numbers"
@@ -183,7 +198,7 @@ def _make_sequence(frames: list[Frame], schema: Schema) -> PlacedExample | Fault
 # --- other formats ------------------------------------------------------------------------------------------------
 
 
-def read_sentences(files: Sequence[str], schema: Schema, skipped: Skipped) -> Iterator[PlacedExample | Fault]:
+def read_sentences(files: Sequence[str], schema: Schema, skipped: SkippedRows) -> Iterator[PlacedExample | Fault]:
     """Words and their tags."""
     data = schema.data
     universal = detect_format(files, data.format) == "conllu"
@@ -197,14 +212,14 @@ def read_sentences(files: Sequence[str], schema: Schema, skipped: Skipped) -> It
         yield both[: len(schema.sides)], files[0], sentence.line
 
 
-def read_cases(files: Sequence[str], schema: Schema, skipped: Skipped) -> Iterator[PlacedExample | Fault]:
+def read_cases(files: Sequence[str], schema: Schema, skipped: SkippedRows) -> Iterator[PlacedExample | Fault]:
     """Series of numbers with a label each."""
     data = schema.data
     for case in read_ts(files[0], skipped, data.encoding, data.on_bad_row == "skip"):
         yield (case.values, case.label)[: len(schema.sides)], files[0], case.line
 
 
-def read_labeled_images(files: Sequence[str], schema: Schema, skipped: Skipped) -> Iterator[PlacedExample | Fault]:
+def read_labeled_images(files: Sequence[str], schema: Schema, skipped: SkippedRows) -> Iterator[PlacedExample | Fault]:
     """Arrays and their labels from two IDX files; an array is an image, or a sequence of its rows."""
     names = schema.data.names
     if len(schema.sides) == 1:
@@ -230,44 +245,51 @@ def read_labeled_images(files: Sequence[str], schema: Schema, skipped: Skipped) 
             yield (raw, names[int(label)] if names else label), files[0], number + 1
 
 
-def read_captioned_images(files: Sequence[str], schema: Schema, skipped: Skipped) -> Iterator[PlacedExample | Fault]:
+def find_image_folder(schema: Schema, table: str) -> str:
+    """Where the images lie that a table names: beside it, or where the recipe says."""
+    return schema.data.images or str(Path(table).parent)
+
+
+def read_captioned_images(
+    files: Sequence[str], schema: Schema, skipped: SkippedRows
+) -> Iterator[PlacedExample | Fault]:
     """An image with each of its captions, from a table of names and captions."""
-    data = schema.data
-    folder = data.images or str(Path(files[0]).parent)
+    folder = find_image_folder(schema, files[0])
     for image in read_captioned(files[0], folder, make_image_reading(schema), skipped):
         for caption in image.captions:
             yield (image.image[None], caption), files[0], image.line
 
 
-def read_contact_sheets(files: Sequence[str], schema: Schema, skipped: Skipped) -> Iterator[PlacedExample | Fault]:
+def read_contact_sheets(files: Sequence[str], schema: Schema, skipped: SkippedRows) -> Iterator[PlacedExample | Fault]:
     """The same from contact sheets: an index of their cells and a table of captions.
 
     The index says the split of each image, so one index serves all parts: it is named as INDEX#SPLIT.
     """
     index, split = parse_split(files[0])
-    folder = schema.data.images or str(Path(index).parent)
+    folder = find_image_folder(schema, index)
     reading = make_image_reading(schema)
     for image in read_sheets(index, files[1], folder, reading.size[0], reading, skipped, split):
         for caption in image.captions:
             yield (image.image[None], caption), index, image.line
 
 
-def read_folders(files: Sequence[str], schema: Schema, skipped: Skipped) -> Iterator[PlacedExample | Fault]:
+def read_folders(files: Sequence[str], schema: Schema, skipped: SkippedRows) -> Iterator[PlacedExample | Fault]:
     """A text, an image or a sound a file, labeled by the folder it lies in."""
     if list(schema.sides) != ["source", "target"] or schema.task != "classify":
         raise DataError("this is a folder, whose folders would be classes: only classify reads those", files[0])
-    for item in read_classes(files[0], make_file_reader(schema, skipped.notes), skipped.notes):
-        yield item if isinstance(item, Fault) else ((item.content, item.label), item.file, 1)
+    scaling = Scaling(make_image_reading(schema).size)
+    for item in read_classes(files[0], make_file_reader(schema, skipped.notes, scaling), skipped.notes):
+        yield item if isinstance(item, Fault) else ((item.content, item.label), item.file, 0)
+    skipped.notes += [f"{files[0]}: {note}" for note in scaling.describe()]
 
 
-def make_file_reader(schema: Schema, notes: list[str]) -> Callable[[Path], Raw | Fault]:
+def make_file_reader(schema: Schema, notes: list[str], scaling: Scaling) -> Callable[[Path], Raw | Fault]:
     """What reads a file that is one example."""
     if schema.pictured:
-        size = make_image_reading(schema).size
-        return lambda path: image if isinstance(image := open_image(path, size), Fault) else image[None]
+        return lambda path: image if isinstance(image := open_image(path, scaling), Fault) else image[None]
     if schema.data.source_type == "sound":
         sounds = SoundReading(LogMel(LogMelSettings.of(schema.data)), notes)
-        return lambda path: sounds.read(path.name, path.parent, str(path), 1)
+        return lambda path: sounds.read(path.name, path.parent, str(path), 0)
     return partial(read_text, encoding=schema.data.encoding)
 
 
@@ -284,7 +306,7 @@ def make_image_reading(schema: Schema) -> ImageReading:
     return ImageReading(size, image, caption, "guess", data.encoding, data.on_bad_row == "skip")
 
 
-Read = Callable[[Sequence[str], Schema, Skipped], Iterator[PlacedExample | Fault]]
+Read = Callable[[Sequence[str], Schema, SkippedRows], Iterator[PlacedExample | Fault]]
 READERS: dict[str, Read] = {
     **{"conll": read_sentences, "conllu": read_sentences, "ts": read_cases, "idx": read_labeled_images},
     **{"images": read_captioned_images, "sheets": read_contact_sheets, "folders": read_folders},

@@ -125,7 +125,8 @@ class Schema:
             name: Side(side.columns, KnownField(side.field, fields[name])) if name in fields else side
             for name, side in self.sides.items()
         }
-        return replace(self, sides=sides, known=hashlib.sha256(content.encode()).hexdigest())
+        shared = () if fields.keys() >= {*self.shared} else self.shared  # what learns nothing has a field of its own
+        return replace(self, sides=sides, shared=shared, known=hashlib.sha256(content.encode()).hexdigest())
 
     def read_fields(self, saved: Mapping[str, Any]) -> dict[str, Any]:
         """The fields that were kept as JSON, by side."""

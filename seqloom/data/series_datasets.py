@@ -13,15 +13,16 @@ from typing import Any
 import numpy as np
 
 from seqloom.config.recipe import Data
+from seqloom.counts import format_count
 from seqloom.data.datasets import PARTS
 from seqloom.data.files import expand
 from seqloom.data.formats.series import Series, TableReading, read_table
-from seqloom.data.formats.tables import Skipped
+from seqloom.data.formats.tables import SkippedRows
 from seqloom.data.numbers import LARGEST
 from seqloom.errors import DataError
 
 
-def load_series_by_part(data: Data, examples: object, skipped: Skipped) -> dict[str, list[Series]]:
+def load_series_by_part(data: Data, examples: object, skipped: SkippedRows) -> dict[str, list[Series]]:
     """The series of each part that has some of its own; `train` always has."""
     if examples is not None:
         return {
@@ -48,7 +49,7 @@ def make_sample(name: str) -> list[Series]:
     return SERIES[name]()
 
 
-def read_histories(file: str, data: Data, skipped: Skipped) -> list[Series]:
+def read_histories(file: str, data: Data, skipped: SkippedRows) -> list[Series]:
     """The series of one table."""
     columns = (*data.variables, *data.inputs) if data.variables else ()
     skip = data.on_bad_row == "skip"
@@ -85,7 +86,7 @@ def _split_by_part(examples: Any) -> dict[str, Any]:
     return {"train": examples}
 
 
-def convert_series(source: Any, data: Data, skipped: Skipped) -> list[Series]:
+def convert_series(source: Any, data: Data, skipped: SkippedRows) -> list[Series]:
     """A series, an array (rows, or rows × variables), a data frame, or a list of any of these."""
     if isinstance(source, Series):
         return [select_columns(source, data)]
@@ -106,7 +107,7 @@ def name_uniquely(histories: list[Series]) -> list[Series]:
     return histories
 
 
-def _convert_frame(frame: Any, data: Data, skipped: Skipped) -> list[Series]:
+def _convert_frame(frame: Any, data: Data, skipped: SkippedRows) -> list[Series]:
     """A pandas data frame, written as a table and read as one: what holds for files holds for it."""
     if data.time and not set(data.time) <= set(map(str, frame.columns)):
         frame = frame.rename_axis(data.time[0]).reset_index()
@@ -136,5 +137,5 @@ def _convert_array(source: Any, data: Data) -> Series:
         raise DataError("an array's columns have no names: beside data.inputs, data.variables must be given")
     columns = (*data.variables, *data.inputs) or tuple(f"variable {number + 1}" for number in range(values.shape[1]))
     if len(columns) != values.shape[1]:
-        raise DataError(f"the array has {values.shape[1]} columns, but the recipe names {len(columns)}")
+        raise DataError(f"the array has {format_count(values.shape[1], 'column')}, but the recipe names {len(columns)}")
     return Series("array", np.arange(len(values), dtype=np.float64), values, columns, 0, "1")

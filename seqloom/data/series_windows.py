@@ -14,9 +14,10 @@ import numpy.typing as npt
 
 from seqloom.arrays import Doubles, Singles
 from seqloom.config.recipe import Data
+from seqloom.counts import format_count
 from seqloom.data.datasets import PARTS
 from seqloom.data.formats.series import Series
-from seqloom.data.formats.tables import Skipped
+from seqloom.data.formats.tables import SkippedRows
 from seqloom.data.formats.times import Times
 from seqloom.data.numbers import check_near
 from seqloom.data.report import DataReport, SideReport, SkippedReport, SplitReport
@@ -125,7 +126,7 @@ class Windows(Sequence[Window]):
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedSeries:
     parts: dict[str, Windows]
     training: list[Series]  # the training part of each series, in its own unit
     scale: Scale
@@ -133,16 +134,18 @@ class Prepared:
     fingerprint: str
     fields: dict[str, Any] = field(default_factory=dict)
 
-    def sample_validation(self, tokens: int) -> "Prepared":
+    def sample_validation(self, tokens: int) -> "PreparedSeries":
         """The same with no more windows to validate on, from all over the part, than about so many rows are in."""
         whole = self.parts["validation"]
         apart = -(-len(whole) // max(FEWEST, tokens // (whole.context + whole.horizon)))
         return replace(self, parts={**self.parts, "validation": whole.take(whole.starts[:: max(apart, 1)])})
 
 
-def prepare(data: Data, note: Callable[[str], object], examples: object = None, known: Scale | None = None) -> Prepared:
+def prepare(
+    data: Data, note: Callable[[str], object], examples: object = None, known: Scale | None = None
+) -> PreparedSeries:
     """Read all series, part them in time, and scale them by what training knows, or what it knew before."""
-    skipped = Skipped()
+    skipped = SkippedRows()
     series_by_part = load_series_by_part(data, examples, skipped)
     every = [series for group in series_by_part.values() for series in group]
     for series in every:
@@ -150,15 +153,17 @@ def prepare(data: Data, note: Callable[[str], object], examples: object = None, 
     parted = divide_series(series_by_part, data)
     training = [cut_series(series, span) for series, span in parted["train"]]
     if known and len(known.mean) != len(every[0].columns):
-        raise DataError(f"the series are of {len(every[0].columns)} variables, but this run knows {len(known.mean)}")
+        raise DataError(
+            f"the series are of {format_count(len(every[0].columns), 'variable')}, but this run knows {len(known.mean)}"
+        )
     scale = known or Scale.fit(np.concatenate([one.values for one in training]), every[0].columns)
     panel, offsets = Panel.of(every, scale, data.calendar), _compute_offsets(every)
     parts = {part: _make_windows(part, panel, offsets, stretches, data) for part, stretches in parted.items()}
     if absent := sum(series.filled for series in every):
-        note(f"{absent:,} rows that are not there count as missing")
+        note(f"not there, and counted as missing: {format_count(absent, 'row')}")
     rows = sum(len(series.times) - series.filled for series in every)
     report = _make_report(rows + skipped.counts.total(), skipped, parts, parted)
-    return Prepared(parts, training, scale, report, _compute_fingerprint(every, parts))
+    return PreparedSeries(parts, training, scale, report, _compute_fingerprint(every, parts))
 
 
 Stretch = tuple[Series, slice]
@@ -216,7 +221,7 @@ def _make_windows(
     if not len(places):
         longest = max(span.stop - span.start for _, span in stretches)
         raise DataError(
-            f"the {part} part has stretches of {longest:,} rows at most: too few for a single window of "
+            f"the {part} part has stretches of {format_count(longest, 'row')} at most: too few for a single window of "
             f"{data.context} rows and the {data.horizon} that follow (data.context, data.horizon)"
         )
     return Windows(panel, places, data.context, data.horizon, stride)
@@ -235,7 +240,7 @@ def cut_series(series: Series, span: slice) -> Series:
 
 
 def _make_report(
-    rows: int, skipped: Skipped, parts: dict[str, Windows], parted: dict[str, list[Stretch]]
+    rows: int, skipped: SkippedRows, parts: dict[str, Windows], parted: dict[str, list[Stretch]]
 ) -> DataReport:
     splits = {}
     for part, windows in parts.items():

@@ -10,6 +10,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from seqloom.counts import format_count
 from seqloom.data.ragged import Rows
 from seqloom.errors import DataError
 
@@ -44,10 +45,11 @@ class _Units:
         """The error for rows that cannot be divided into these parts."""
         rows, names = len(self.of_row), ", ".join([REST, *parts])
         if not self.grouped:
-            return DataError(f"{rows} rows are too few to draw the parts {names}; give more rows, or files for them")
-        count = f"{len(self.sizes)} group{'s' * (len(self.sizes) != 1)} that stay together"
+            has = f"the file has {format_count(rows, 'row')}, too few to draw the parts {names}"
+            return DataError(f"{has}; give more rows, or files for them")
+        has = f"the file has {format_count(rows, 'row')} in {format_count(len(self.sizes), 'group')} that stay together"
         return DataError(
-            f"{rows} rows in {count} are too few to draw the parts {names}; data.group and data.split_blocks say "
+            f"{has}, too few to draw the parts {names}; data.group and data.split_blocks say "
             "what stays together, data.split_duplicates=apart divides equal sources too"
         )
 

@@ -36,7 +36,7 @@ def encode(text):
     tokens = words[:1]
     for first, second in zip(words, words[1:]):
         tokens += [second, first + " " + second]
-    return [NUMBERS.get(token, 1) for token in tokens if token in NUMBERS or " " not in token]
+    return list(dict.fromkeys(NUMBERS.get(token, 1) for token in tokens if token in NUMBERS or " " not in token))
 """
 
 SUBWORDS = f"""

@@ -273,12 +273,16 @@ class SymbolField(Field):
         tokens = TokenEmbedding(len(self), size, dropout, model.scaled_embedding)
         return SegmentEmbedding(tokens, model.segments) if getattr(model, "segments", 0) else tokens
 
+    @property
+    def never_written(self) -> tuple[int, ...]:
+        """The numbers that have no probability."""
+        return NEVER_WRITTEN
+
     def head(self, features: int, recipe: Recipe, weights: Sequence[float] = ()) -> Head:
         """The next symbol; where there are many, their logits are never held all at once."""
         chunk, train = LOGITS // len(self) if len(self) > LARGE else 0, recipe.train
-        head = Categorical(
-            features, len(self), chunk, train.label_smoothing, impossible=NEVER_WRITTEN, bias=recipe.model.output_bias
-        )
+        never, bias = self.never_written, recipe.model.output_bias
+        head = Categorical(features, len(self), chunk, train.label_smoothing, impossible=never, bias=bias)
         return SampledSoftmax(head, train.sampled_softmax) if train.sampled_softmax else head
 
     def describe_encoded(self, encoded: NDArray[Any]) -> list[str]:

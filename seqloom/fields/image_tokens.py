@@ -17,7 +17,7 @@ from ..config.recipe import Data, Recipe
 from ..data.ragged import Ragged
 from ..data.vocabulary import SPECIALS
 from ..errors import DataError, RunError
-from ..search import Banned, Hypothesis
+from ..search import BannedTokens, Hypothesis
 from .base import Limits, Prediction, SymbolField
 from .image import ImageField
 
@@ -133,7 +133,7 @@ class ImageTokens(SymbolField, ImageField):
 
     def limits(self, recipe: Recipe) -> Limits:
         """An image has its number of squares, and nothing else."""
-        return Limits(self.count, None, [Banned(range(len(SPECIALS)))])
+        return Limits(self.count, None, [BannedTokens(range(len(SPECIALS)))])
 
     def read_hypothesis(self, hypothesis: Hypothesis, stop: Sequence[str] = (), seconds: float = 0.0) -> Prediction:
         image = self.decode(hypothesis.tokens)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..config.recipe import Data, Recipe
+from ..counts import format_count
 from ..data.numbers import LARGEST, check_near
 from ..data.pretokenized import join_elements, split_elements
 from ..data.ragged import Ragged, compute_offsets
@@ -73,7 +74,7 @@ class NumberPrediction(Prediction):
         return [{"prediction": self.value, "spread": self.spread}]
 
 
-class Named(Field):
+class NameField(Field):
     """Names by number, the most frequent first."""
 
     dtype = np.dtype(np.int32)
@@ -113,7 +114,9 @@ class Named(Field):
     def check_answer(self, raw: Raw) -> None:
         if unknown := [name for name in self.split(raw) if name not in self.numbers]:
             known = ", ".join(self.names[:10]) + (" …" if len(self) > 10 else "")
-            raise DataError(f"{unknown[0]!r:.80} is none of the {len(self)} labels of this run: {known}")
+            raise DataError(
+                f"{unknown[0]!r:.80} is none of the {format_count(len(self), 'label')} of this run: {known}"
+            )
 
     def describe_encoded(self, encoded: NDArray[Any]) -> list[str]:
         """Each name with its number among all."""
@@ -123,7 +126,7 @@ class Named(Field):
         return dict(zip(self.names, counts.tolist(), strict=True))
 
 
-class Label(Named):
+class Label(NameField):
     """One of several names."""
 
     kind = "label"
@@ -148,7 +151,7 @@ class Label(Named):
         return [LabelPrediction(self.names[place], log, math.exp(log)) for log, place in best]
 
 
-class LabelSet(Named):
+class LabelSet(NameField):
     """Any number of names at once, between commas; none at all is written as "-"."""
 
     kind = "labels"
@@ -247,7 +250,7 @@ class Number(Field):
         return abs(prediction.value - parse_number(answer))
 
 
-class Tags(Named):
+class Tags(NameField):
     """A label for each element, between them what stands between the elements."""
 
     kind = "tags"

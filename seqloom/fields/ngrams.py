@@ -1,4 +1,4 @@
-"""Words and pairs of neighboring words, each a token: what a bag of them knows of the order of words."""
+"""Words and pairs of neighboring words, each a token, once a text: what a bag of them knows of the order of words."""
 
 from array import array
 from collections import Counter
@@ -18,8 +18,9 @@ BETWEEN = " "  # the words of a pair; no word holds one
 
 
 class WordPairs(Text):
-    """A text as its words and marks and, behind each but the first, the pair that it ends. An unknown word is <unk>, an
-    unknown pair is left out."""
+    """A text as its words and marks and, behind each but the first, the pair that it ends. Each counts once: whether a
+    word is there says more about a text than how often (Wang and Manning, 2012). An unknown word is <unk>, an unknown
+    pair is left out."""
 
     kind = "ngrams"
 
@@ -48,16 +49,17 @@ class WordPairs(Text):
         values, ends = array("i"), [0]
         for text in texts:
             pairs = ((get(token), token) for token in cut_pairs(text))
-            values.extend(
+            numbers = (
                 UNKNOWN if number is None else number
                 for number, token in pairs
                 if number is not None or BETWEEN not in token
             )
+            values.extend(dict.fromkeys(numbers))
             ends.append(len(values))
         return Ragged(np.array(values, dtype=np.int32), np.array(ends, dtype=np.int64))
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The words alone."""
+        """The words alone, each once."""
         words = (self.symbols[number] for number in ids if number not in SILENT)
         return " ".join(word for word in words if BETWEEN not in word)
 
@@ -66,7 +68,7 @@ class WordPairs(Text):
 
 
 def cut_pairs(text: str) -> Iterator[str]:
-    """The tokens of a text, in order."""
+    """The tokens of a text, in order, as often as they occur."""
     words = WORD.findall(text)
     yield from words[:1]
     for first, second in pairwise(words):

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from ..arguments import describe_value
 from ..arrays import Singles
 from ..config.recipe import Data, Model
+from ..counts import format_count
 from ..data.numbers import LARGEST, check_near
 from ..data.ragged import Ragged
 from ..data.schema import Raw
@@ -75,7 +76,9 @@ class Numbers(ArrayField):
         arrays = [np.asarray(raw, dtype=np.float32).reshape(len(raw), -1) for raw in raws]
         for array in arrays:
             if array.shape[1] != len(self):
-                raise DataError(f"an input has {array.shape[1]} numbers a step, but this model reads {len(self)}")
+                raise DataError(
+                    f"an input has {format_count(array.shape[1], 'number')} a step, but this model reads {len(self)}"
+                )
             check_near(array, self.mean, self.spread)
         return Ragged.stack(arrays) if arrays else Ragged(np.empty((0, len(self)), np.float32), np.zeros(1, np.int64))
 

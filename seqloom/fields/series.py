@@ -8,8 +8,9 @@ from pydantic import Field as Limits
 from torch import nn
 
 from ..config.recipe import Data, Model, Recipe
+from ..counts import format_count
 from ..data.formats.series import Series
-from ..data.formats.tables import Skipped
+from ..data.formats.tables import SkippedRows
 from ..data.ragged import Ragged
 from ..data.schema import Raw
 from ..data.series_datasets import convert_series, read_histories
@@ -23,7 +24,7 @@ UNITS = {"days": 86_400_000, "hours": 3_600_000, "minutes": 60_000, "seconds": 1
 STEP = r"^([1-9][0-9]{0,14} (ms|months)|[0-9.e+-]{1,30}|)$"  # as `Series.step` is written
 
 
-class Learned(Shape):
+class LearnedSeries(Shape):
     """What is kept of the training part."""
 
     kind: str
@@ -42,7 +43,7 @@ class TimeSeries(Field):
     kind = "series"
     dtype = np.dtype(np.float32)
 
-    def __init__(self, learned: Learned) -> None:
+    def __init__(self, learned: LearnedSeries) -> None:
         self.learned = learned
         self.variables, self.inputs = tuple(learned.variables), tuple(learned.inputs)
         self.calendar, self.step, self.gaps = learned.calendar, learned.step, learned.gaps
@@ -55,7 +56,7 @@ class TimeSeries(Field):
         variables = len(columns) - len(settings.inputs)
         scale = Scale.fit(np.concatenate([one.values for one in training]), columns)
         return cls(
-            Learned(
+            LearnedSeries(
                 kind=cls.kind,
                 variables=list(columns[:variables]),
                 inputs=list(columns[variables:]),
@@ -69,7 +70,7 @@ class TimeSeries(Field):
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Self:
-        learned = check_shape(Learned, values, "task.json, series")
+        learned = check_shape(LearnedSeries, values, "task.json, series")
         columns = len(learned.variables) + len(learned.inputs)
         if not learned.variables or {len(learned.mean), len(learned.spread)} != {columns}:
             raise RunError("task.json does not hold one mean and one spread for each of its variables")
@@ -103,19 +104,20 @@ class TimeSeries(Field):
         """The series that a person gives: an array, a data frame, or one that was read from a file."""
         if isinstance(raw, str):
             raise DataError("a forecaster continues series of numbers, not a text: --file names a table of them")
-        histories = convert_series(raw, self.settings(settings), Skipped())
+        histories = convert_series(raw, self.settings(settings), SkippedRows())
         if len(histories) != 1:
             raise DataError(f"{len(histories)} series are given as one: ask for each by itself")
         [series] = histories
         if len(series.times) < settings.context:
             raise DataError(
-                f"{series.name!r} has {len(series.times)} rows, but a forecast is made from {settings.context}"
+                f"{series.name!r} has {format_count(len(series.times), 'row')}, but a forecast is made from "
+                f"{settings.context}"
             )
         return series
 
-    def read_table(self, file: str, settings: Data, skipped: Skipped | None = None) -> list[Series]:
+    def read_table(self, file: str, settings: Data, skipped: SkippedRows | None = None) -> list[Series]:
         """The series of a table, whose rows must be as far apart as those of training."""
-        histories = read_histories(file, self.settings(settings), skipped or Skipped())
+        histories = read_histories(file, self.settings(settings), skipped or SkippedRows())
         for series in histories:
             if series.step and self.step and series.step != self.step:
                 theirs, ours = format_step(series.step), format_step(self.step)

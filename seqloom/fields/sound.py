@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from ..arguments import describe_value
 from ..arrays import Singles
 from ..config.recipe import Data, Model
+from ..counts import format_count
 from ..data.formats.lines import Fault
 from ..data.formats.sounds import SOUNDS, SoundReading
 from ..data.log_mel import LogMel, LogMelSettings
@@ -90,7 +91,9 @@ class Sound(ArrayField):
         """Samples as frames; frames of another number of bands are refused."""
         frames = to_frames(raw, self.log_mel)
         if frames.shape[1] != len(self):
-            raise DataError(f"a sound has frames of {frames.shape[1]} bands, but this model reads {len(self)}")
+            raise DataError(
+                f"a sound has frames of {format_count(frames.shape[1], 'band')}, but this model reads {len(self)}"
+            )
         return frames
 
     def encode_many(self, raws: Sequence[Raw]) -> Ragged:
@@ -99,7 +102,7 @@ class Sound(ArrayField):
     def describe(self, raw: Raw) -> str:
         settings, frames = self.log_mel.settings, len(self.normalize(raw))
         seconds = (settings.length + settings.hop * (frames - 1)) / 1000
-        return f"{seconds:.2f} seconds of sound: {frames} frames of {len(self)} bands"
+        return f"{seconds:.2f} seconds of sound: {format_count(frames, 'frame')} of {format_count(len(self), 'band')}"
 
     def describe_encoded(self, encoded: NDArray[Any]) -> list[str]:
         return self.scale.describe_encoded(encoded)

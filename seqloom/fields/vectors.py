@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
+from ..counts import format_count
 from ..data.formats.vectors import read_vectors
 from ..errors import RecipeError
 from ..layers.embeddings import find_token_table
@@ -21,7 +22,8 @@ def load_vectors(layer: nn.Module, words: Sequence[str], file: str) -> float:
     size = weight.shape[1]
     if vectors.values.shape[1] != size:
         raise RecipeError(
-            f"{file} has vectors of {vectors.values.shape[1]} features, but model.embedding is {size}: set it so"
+            f"{file} has vectors of {format_count(vectors.values.shape[1], 'feature')}, but model.embedding is "
+            f"{size}: set it so"
         )
     places = {word: place for place, word in enumerate(queries)}
     known = 0

@@ -20,6 +20,7 @@ from .base import last_bidirectional_pool as last_bidirectional_pool
 from .base import last_pool as last_pool
 from .base import max_pool as max_pool
 from .base import mean_pool as mean_pool
+from .base import sqrtn_pool as sqrtn_pool
 from .cells import CELLS as CELLS
 from .cells import Cell as Cell
 from .convolution import Convolution as Convolution

@@ -8,11 +8,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .base import Memory
-from .description import ONE, POOLING, SUMMARY, Described, Description, count_parameters
+from .description import ONE, POOLING, SUMMARY, DescribedModule, Description, count_parameters
 from .fast import native_steps
 from .fast.cell_steps import Look
 from .fast.native_kernels import usable
-from .state import Shared, State
+from .state import SharedLeaf, State
 from .tap import Tap
 
 
@@ -43,7 +43,7 @@ class Attention(nn.Module):
         """What does not depend on the query, computed once: what `look` is given before the first step."""
         if memory is None:
             raise ValueError("attention needs a memory to look at, but the layer was started without one")
-        return Shared((self.key(memory.values), memory.values, memory.mask))
+        return SharedLeaf((self.key(memory.values), memory.values, memory.mask))
 
     def forward(self, query: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
         """What the queries see of the values (B, S, D): (B, T, D)."""
@@ -82,7 +82,7 @@ class ProjectedAttention(ScaledDotAttention):
 
     def prepare(self, memory: Memory | None) -> Any:
         keys, values, mask = super().prepare(memory).tensors
-        return Shared((keys, self.value(values), mask))
+        return SharedLeaf((keys, self.value(values), mask))
 
     def scores(self, query: Tensor, keys: Tensor) -> Tensor:
         return super().scores(self.query(query), keys)
@@ -166,7 +166,7 @@ class MultiHeadAttention(nn.Module):
         return self.join(context)
 
 
-class Pooling(Described):
+class Pooling(DescribedModule):
     """A whole sequence by learned queries: each stands for something worth asking, and answers with what it finds."""
 
     looks_at = {SUMMARY: "weights"}

@@ -10,7 +10,7 @@ from typing import Generic, NamedTuple, TypeVar
 import torch
 from torch import Tensor, nn
 
-from .description import EACH, FEED_FORWARD, POINTWISE, POSITIONS, Child, Described, Description, count_parameters
+from .description import EACH, FEED_FORWARD, POINTWISE, POSITIONS, Child, DescribedModule, Description, count_parameters
 from .fast import native_decoder, native_stack, native_steps, steps
 from .padding import first_step, full_mask, gather_steps, last_step, zero_padding
 from .state import Entries as Entries
@@ -27,7 +27,7 @@ class Memory(NamedTuple):
     final_states: tuple[Entries, ...]  # where each recurrence of the encoder arrived, the lowest first
 
 
-class Layer(Described):
+class Layer(DescribedModule):
     """Reads a sequence, all at once or, if `causal`, piece by piece: the state says what was read before.
 
     To write one, `forward` is enough, and `initial_state` if it has a state. What else it can say (`describe`,
@@ -87,6 +87,20 @@ class Layer(Described):
         its state each part has its own."""
         block = self.block()
         return None if block is None or block.join is None else [(block, ())]
+
+
+class WrappedLayer(Layer):
+    """Around another layer, whose state it has: it changes what that one reads, or what it gives."""
+
+    def __init__(self, layer: Layer) -> None:
+        super().__init__()
+        self.layer, self.causal, self.final_state_sizes = layer, layer.causal, layer.final_state_sizes
+
+    def initial_state(self, batch: int, memory: Memory | None = None) -> State:
+        return self.layer.initial_state(batch, memory)
+
+    def final_states(self, state: State) -> tuple[Entries, ...]:
+        return self.layer.final_states(state)
 
 
 M = TypeVar("M", bound=nn.Module)
@@ -186,7 +200,7 @@ class Pointwise(Layer):
 Pool = Callable[[Tensor, Tensor], Tensor]  # values (B, T, D) and their mask to a summary (B, D)
 
 
-class Encoder(Described):
+class Encoder(DescribedModule):
     """Reads whole sequences into a memory; `pool` makes the summary."""
 
     def __init__(self, layer: Layer, pool: Pool) -> None:
@@ -216,6 +230,11 @@ class Encoder(Described):
 
 def mean_pool(values: Tensor, mask: Tensor) -> Tensor:
     return values.sum(1) / mask.sum(1, keepdim=True).clamp(min=1)  # padding is zero
+
+
+def sqrtn_pool(values: Tensor, mask: Tensor) -> Tensor:
+    """The sum divided by the square root of the number of elements: between sum and mean, as long texts say more."""
+    return values.sum(1) / mask.sum(1, keepdim=True).clamp(min=1).sqrt()
 
 
 def last_bidirectional_pool(values: Tensor, mask: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .description import FORWARDS, RECURRENCE, Described, Description, count_parameters, join_path
+from .description import FORWARDS, RECURRENCE, DescribedModule, Description, count_parameters, join_path
 from .fast import cell_steps, kernels, native_kernels, native_stack
 from .materialize import materialize
 from .padding import zero_padding
@@ -20,7 +20,7 @@ from .state import Entries, single
 from .tap import Tap, is_watched
 
 
-class Cell(Described):
+class Cell(DescribedModule):
     """One step of a recurrence. `forward` is enough; `kernel`, `once`, `fast_step` and `block` are faster ways."""
 
     fast_ways = ("kernel", "once", "fast_step", "block")
@@ -96,7 +96,7 @@ class Cell(Described):
         return Description(name, FORWARDS, count_parameters(self), RECURRENCE)
 
 
-def find_cells(part: Described, path: str = "", direction: str = "") -> Iterator[tuple[str, Cell, str]]:
+def find_cells(part: DescribedModule, path: str = "", direction: str = "") -> Iterator[tuple[str, Cell, str]]:
     """Every cell that a part walks over time: where it stands, and in which direction it reads."""
     if isinstance(part, Cell):
         yield path, part, direction

@@ -37,11 +37,11 @@ class Child(NamedTuple):
     """A part of a part: where it stands in it, and in which direction it reads, where that needs saying."""
 
     path: str
-    part: "Described"
+    part: "DescribedModule"
     direction: str = ""
 
 
-class Described(nn.Module):
+class DescribedModule(nn.Module):
     """What layers and cells have in common."""
 
     looks_at: dict[str, str] = {}  # `SOURCE`, `ITSELF` or `SUMMARY` -> the tap of its attention weights
@@ -64,7 +64,7 @@ class Described(nn.Module):
 
     def children_in_order(self) -> list[Child]:
         """What is inside and describes itself, the lowest first: by default in the order of construction."""
-        return [Child(name, part) for name, part in self.named_children() if isinstance(part, Described)]
+        return [Child(name, part) for name, part in self.named_children() if isinstance(part, DescribedModule)]
 
     def describe(self) -> Description:
         name, shape = type(self).__name__, PAST if getattr(self, "causal", False) else AROUND
@@ -87,11 +87,11 @@ class Place(NamedTuple):
     """A part, where it stands, and what it says about itself."""
 
     path: str
-    part: Described
+    part: DescribedModule
     about: Description
 
 
-def walk_parts(part: Described, path: str = "") -> Iterator[Place]:
+def walk_parts(part: DescribedModule, path: str = "") -> Iterator[Place]:
     """The part or, if it is a container, the parts it is seen through, and then what else it has of its own."""
     about = part.describe()
     if about.role != CONTAINER:
@@ -106,10 +106,10 @@ def walk_parts(part: Described, path: str = "") -> Iterator[Place]:
         yield Place(path, part, Description(about.name, EACH, own, POINTWISE, about.looks))
 
 
-def find_described(module: nn.Module) -> Iterator[tuple[str, Described]]:
+def find_described(module: nn.Module) -> Iterator[tuple[str, DescribedModule]]:
     """Everything inside that describes itself, however deep, with where it stands."""
     for path, part in module.named_modules():
-        if isinstance(part, Described):
+        if isinstance(part, DescribedModule):
             yield path, part
 
 

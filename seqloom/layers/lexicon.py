@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from .base import Entries, Layer, Memory
+from .base import Layer, WrappedLayer
 from .embeddings import Inputs, describe_inputs
 from .fast.dropout import Dropout
 from .padding import zero_padding
@@ -39,22 +39,15 @@ class LexiconEmbedding(nn.Module):
         return torch.cat([self.tokens(x), self.table[words]], -1)
 
 
-class HandedOn(Layer):
+class SkipConcatenation(WrappedLayer):
     """A layer, and beside what it says the last `features` of what it reads. In training a share of what it says is
     left out, and nothing of the rest."""
 
     inside = "layer."
 
     def __init__(self, layer: Layer, features: int, dropout: float = 0.0) -> None:
-        super().__init__()
-        self.layer, self.features, self.dropout = layer, features, Dropout(dropout)
-        self.causal, self.final_state_sizes = layer.causal, layer.final_state_sizes
-
-    def initial_state(self, batch: int, memory: Memory | None = None) -> State:
-        return self.layer.initial_state(batch, memory)
-
-    def final_states(self, state: State) -> tuple[Entries, ...]:
-        return self.layer.final_states(state)
+        super().__init__(layer)
+        self.features, self.dropout = features, Dropout(dropout)
 
     def forward(self, x: Tensor, state: State, mask: Tensor | None = None) -> tuple[Tensor, State]:
         y, state = self.layer(x, state, mask)

@@ -3,12 +3,13 @@
 import torch
 from torch import Tensor, nn
 
-from .base import Entries, Layer, Memory
-from .description import EACH, POINTWISE, Child, Described, Description, count_parameters
+from .base import Layer, WrappedLayer
+from .description import EACH, POINTWISE, Child, DescribedModule, Description, count_parameters
+from .padding import full_mask
 from .state import State
 
 
-class Mix(Described):
+class Mix(DescribedModule):
     """A weighted mean of states of one width, times a factor; at first all count alike."""
 
     def __init__(self, count: int) -> None:
@@ -22,26 +23,17 @@ class Mix(Described):
         return Description("mix of layers", EACH, count_parameters(self), POINTWISE)
 
 
-class MixedLayers(Layer):
+class MixedLayers(WrappedLayer):
     """A stack that gives the mix of all its layers in place of the last one. It reads whole sequences only."""
 
     inside = "layer."
 
     def __init__(self, layer: Layer, count: int) -> None:
-        super().__init__()
-        self.layer, self.mix = layer, Mix(count)
-        self.causal, self.final_state_sizes = layer.causal, layer.final_state_sizes
-
-    def initial_state(self, batch: int, memory: Memory | None = None) -> State:
-        return self.layer.initial_state(batch, memory)
-
-    def final_states(self, state: State) -> tuple[Entries, ...]:
-        return self.layer.final_states(state)
+        super().__init__(layer)
+        self.mix = Mix(count)
 
     def forward(self, x: Tensor, state: State, mask: Tensor | None = None) -> tuple[Tensor, State]:
-        states = self.read_states(
-            x, torch.ones(x.shape[:2], dtype=torch.bool, device=x.device) if mask is None else mask
-        )
+        states = self.read_states(x, full_mask(x) if mask is None else mask)
         return self.mix(states[1:]), state
 
     def read_states(self, x: Tensor, mask: Tensor) -> list[Tensor]:

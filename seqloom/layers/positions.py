@@ -23,11 +23,9 @@ def frequencies(size: int) -> Tensor:
     return 10000.0 ** (-torch.arange(0, size, 2) / size)
 
 
-def sinusoids(positions: Tensor, rate: Tensor, size: int, halves: bool = False) -> Tensor:
-    """Sines and cosines of positions (…): (…, size), in turns or all sines first. An odd size has a sine more."""
+def sinusoids(positions: Tensor, rate: Tensor, size: int) -> Tensor:
+    """Sines and cosines of positions (…): (…, size), in turns. An odd size has a sine more."""
     angle = positions[..., None] * rate
-    if halves:
-        return torch.cat([angle.sin(), angle.cos()], -1)[..., :size]
     return torch.stack([angle.sin(), angle.cos()], -1).flatten(-2)[..., :size]
 
 
@@ -67,14 +65,10 @@ class Positions(Layer):
 
 
 class SinusoidalPositions(Positions):
-    """Adds sines and cosines of the position (Vaswani et al., 2017); they never end. The state counts what was read.
+    """Adds sines and cosines of the position (Vaswani et al., 2017); they never end. The state counts what was read."""
 
-    They stand in turns or, in `halves`, all sines before all cosines (as in Marian and tensor2tensor).
-    """
-
-    def __init__(self, size: int, halves: bool = False) -> None:
+    def __init__(self, size: int) -> None:
         super().__init__()
-        self.halves = halves
         self.register_buffer("rate", frequencies(size), persistent=False)
         self.rate: Tensor
 
@@ -83,14 +77,14 @@ class SinusoidalPositions(Positions):
 
     def forward(self, x: Tensor, state: State, mask: Tensor | None = None) -> tuple[Tensor, State]:
         positions, state = count_positions(x, state, None if self.count_padding else mask)
-        return zero_padding(x + sinusoids(positions, self.rate, x.shape[2], self.halves), mask), state
+        return zero_padding(x + sinusoids(positions, self.rate, x.shape[2]), mask), state
 
     def tabulate(self, length: int) -> tuple[str, Tensor]:
         positions = torch.arange(length, device=self.rate.device)
-        return "sinusoidal positions", sinusoids(positions, self.rate, 2 * len(self.rate), self.halves)
+        return "sinusoidal positions", sinusoids(positions, self.rate, 2 * len(self.rate))
 
     def table_to(self, furthest: int, x: Tensor) -> Tensor:
-        return sinusoids(torch.arange(2 * furthest + 64, device=x.device), self.rate, x.shape[-1], self.halves)
+        return sinusoids(torch.arange(2 * furthest + 64, device=x.device), self.rate, x.shape[-1])
 
 
 class LearnedPositions(Positions):

@@ -7,7 +7,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
-from .base import Entries, Layer, Memory
+from .base import Layer, WrappedLayer
 from .description import CONTAINER, EACH, FEED_FORWARD, POINTWISE, Description, count_parameters, walk_parts
 from .fast import native_stack, steps
 from .fast.dropout import Dropout
@@ -20,17 +20,10 @@ NORMS: dict[str, Callable[[int, bool], nn.Module]] = {  # by the features, and w
 }
 
 
-class Residual(Layer):
+class Residual(WrappedLayer):
     def __init__(self, layer: Layer, dropout: float = 0.0) -> None:
-        super().__init__()
-        self.layer, self.dropout = layer, Dropout(dropout)
-        self.causal, self.final_state_sizes = layer.causal, layer.final_state_sizes
-
-    def initial_state(self, batch: int, memory: Memory | None = None) -> State:
-        return self.layer.initial_state(batch, memory)
-
-    def final_states(self, state: State) -> tuple[Entries, ...]:
-        return self.layer.final_states(state)
+        super().__init__(layer)
+        self.dropout = Dropout(dropout)
 
     def before(self, x: Tensor) -> Tensor:
         """What the layer reads."""

@@ -114,7 +114,7 @@ def torch_twin(stack: Stack) -> Blocks:
     known = isinstance(bend, nn.ReLU) or (isinstance(bend, nn.GELU) and bend.approximate == "none")
     lacking = missing_in_torch(groups[0][0].layer)
     if not known or lacking or any(not hasattr(part, "norm") for part in groups[0]):
-        without = lacking or "SwiGLU, no gelu_tanh and no ReZero"
+        without = lacking or "SwiGLU, no SiLU, no gelu_tanh and no ReZero"
         raise ValueError(f"PyTorch's Transformer has no {without}, so these layers cannot become one")
     decodes = len(groups[0]) == 3
     block: Any = (nn.TransformerDecoderLayer if decodes else nn.TransformerEncoderLayer)(

@@ -28,7 +28,7 @@ from .padding import is_right_padded, take_steps, to_front, zero_padding
 from .positions import LearnedPositions, NoRotation, Rotary, Rotation, SinusoidalPositions
 from .quantization import eight_bits
 from .residual import NORMS, RESIDUALS, Residual
-from .state import Shared, State
+from .state import SharedLeaf, State
 from .windowed_attention import attend_window
 
 
@@ -152,8 +152,8 @@ class CrossAttention(MultiHeadLayer):
             raise ValueError("attention needs a memory to look at, but the layer was started without one")
         if eight_bits.get() and not torch.is_grad_enabled():
             rows = change_of(self.key_value)(memory.values.flatten(0, 1))
-            return Shared((rows.unflatten(0, memory.values.shape[:2]), memory.mask))
-        return Shared((self.key_value(memory.values), memory.mask))
+            return SharedLeaf((rows.unflatten(0, memory.values.shape[:2]), memory.mask))
+        return SharedLeaf((self.key_value(memory.values), memory.mask))
 
     def look(self, x: Tensor, keys_values: Tensor, mask: Tensor) -> Tensor:
         return self.attend(self.attend.split(self.query(x)), *self.attend.split_keys_values(keys_values), mask)
@@ -195,6 +195,7 @@ ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
     "relu": nn.ReLU,
     "gelu": nn.GELU,
     "gelu_tanh": lambda: nn.GELU("tanh"),  # as GPT-2 approximates it
+    "silu": nn.SiLU,  # as in Marian
     "swiglu": SwiGLU,
 }
 

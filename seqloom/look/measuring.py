@@ -43,9 +43,9 @@ def measure_attributions(look: "Look", step: int | None = None) -> list[tuple[At
     ]
 
 
-def measure_best_faithfulness(look: "Look", step: int | None = None) -> Faithfulness:
+def measure_best_faithfulness(look: "Look", *step: int) -> Faithfulness:
     """Of the attribution that is most to be trusted."""
-    return max((trust for _, trust in look.measure("attribution", step)), key=lambda trust: trust.score)
+    return max((trust for _, trust in look.measure("attribution", *step)), key=lambda trust: trust.score)
 
 
 def measure_vectors(look: "Look") -> Vectors:

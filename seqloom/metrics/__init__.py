@@ -20,7 +20,7 @@ from .numbers import (
     seasonal_scale,
     spearman,
 )
-from .score import Score
+from .score import Score, measure_lead
 from .tags import entity_f1, per_entity, tag_accuracy
 from .texts import (
     bleu,
@@ -48,6 +48,7 @@ __all__ = [
     "mae",
     "mase",
     "mean_sentence_bleu",
+    "measure_lead",
     "mse",
     "multilabel_f1",
     "nats",

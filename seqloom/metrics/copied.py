@@ -13,7 +13,7 @@ SEPARATOR = "\0"  # two known texts: nothing that is written holds it, so no run
 
 
 @dataclass(frozen=True)
-class Copied:
+class CopiedRun:
     """Of one text: how long it is, how long the longest run that stands elsewhere, and whether that is all of it."""
 
     length: int
@@ -28,10 +28,10 @@ class Copied:
         return self.longest / max(self.length, 1)
 
 
-def find_copied(texts: Iterable[str], known: Iterable[str]) -> list[Copied]:
+def find_copied(texts: Iterable[str], known: Iterable[str]) -> list[CopiedRun]:
     """What of each text stands in the known ones."""
     body = join_texts(known)
-    return [Copied(len(text), measure_longest_run(text, body)) for text in texts]
+    return [CopiedRun(len(text), measure_longest_run(text, body)) for text in texts]
 
 
 def join_texts(known: Iterable[str]) -> str:
@@ -54,7 +54,7 @@ def measure_longest_run(text: str, body: str) -> int:
     return longest
 
 
-def score_copied(texts: Sequence[Copied], what: str) -> dict[str, Score]:
+def score_copied(texts: Sequence[CopiedRun], what: str) -> dict[str, Score]:
     """The share of texts that are copied whole, and the mean share of a text that its longest copied run is."""
     tables = {
         "copied": (
@@ -69,7 +69,7 @@ def score_copied(texts: Sequence[Copied], what: str) -> dict[str, Score]:
     }
 
 
-def summarize_copied(texts: Sequence[Copied]) -> dict[str, Any]:
+def summarize_copied(texts: Sequence[CopiedRun]) -> dict[str, Any]:
     """The same for a program, with the worst case."""
     worst = max(texts, key=lambda one: one.longest)
     return {

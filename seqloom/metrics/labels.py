@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Doubles
-from .score import Score, limits, ratio, resample, score_sums
+from .score import Draws, Score, limits, ratio, resample, score_sums
 
 Average = Literal["macro", "micro", "weighted"]
 SHARE = "share of examples, 0 to 1"
@@ -134,8 +134,10 @@ def score_f1(pairs: LabelPairs, average: Average, *, intervals: bool) -> Score:
     assert pairs.examples, "nothing to score: the caller has to see to it that there are examples"
     averaged, scale = AVERAGES[average]
     value = averaged(pairs.tallies(np.ones((1, pairs.examples))))
-    interval = limits(resample(pairs.examples, lambda times: averaged(pairs.tallies(times)))) if intervals else None
-    return Score(float(value[0]), interval, "higher", scale)
+    draws = None
+    if intervals:
+        draws = Draws(resample(pairs.examples, lambda times: averaged(pairs.tallies(times))), pairs.examples)
+    return Score(float(value[0]), limits(draws), "higher", scale, draws=draws)
 
 
 def score_classes(pairs: LabelPairs, *, intervals: bool) -> dict[Hashable, ClassScores]:
@@ -145,8 +147,8 @@ def score_classes(pairs: LabelPairs, *, intervals: bool) -> dict[Hashable, Class
     drawn = resample(pairs.examples, lambda times: _compute_rates(pairs.tallies(times))) if intervals else None
 
     def score(rate: int, position: int) -> Score:
-        interval = None if drawn is None else limits(drawn[:, rate, position])
-        return Score(float(values[rate, position]), interval, "higher", "0 to 1")
+        draws = None if drawn is None else Draws(drawn[:, rate, position], pairs.examples)
+        return Score(float(values[rate, position]), limits(draws), "higher", "0 to 1", draws=draws)
 
     return {
         label: ClassScores(score(0, position), score(1, position), score(2, position), int(tallies[0, 1, position]))

@@ -21,7 +21,7 @@ def perplexity(losses: ArrayLike, counts: ArrayLike, unit: Unit, *, intervals: b
     The sum is over everything the model had to predict (also the end of a text, if it is predicted), the count is of
     what the sum is shared out to: words for a word perplexity, even if the model writes subwords.
     """
-    scale = f"perplexity a {unit}; 1 is perfect, a uniform guess among V gets V"
+    scale = f"at a {unit} as unsure as an even guess among so many; 1 is perfect"
     return score_sums(
         _make_table(losses, counts), lambda sums: np.exp(ratio(sums)), "lower", scale, intervals=intervals
     )
@@ -29,7 +29,8 @@ def perplexity(losses: ArrayLike, counts: ArrayLike, unit: Unit, *, intervals: b
 
 def nats(losses: ArrayLike, counts: ArrayLike, unit: Unit, *, intervals: bool = True) -> Score:
     """Mean negative log-likelihood a unit, in nats."""
-    return score_sums(_make_table(losses, counts), ratio, "lower", f"nats a {unit}; 0 is perfect", intervals=intervals)
+    scale = f"how surprising a {unit} is, in nats (1 nat is 1.44 bits); 0 is perfect"
+    return score_sums(_make_table(losses, counts), ratio, "lower", scale, intervals=intervals)
 
 
 def bits_per_character(losses: ArrayLike, characters: ArrayLike, *, intervals: bool = True) -> Score:

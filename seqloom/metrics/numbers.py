@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..arrays import Doubles
-from .score import Better, Score, Value, limits, resample, score_sums
+from ..counts import format_count
+from .score import Better, Draws, Score, Value, limits, resample, score_sums
 
 Metric = Callable[[Doubles, Doubles], Score]  # predictions and targets, the examples first
 
@@ -61,7 +62,7 @@ def mase(predictions: ArrayLike, targets: ArrayLike, scale: ArrayLike, *, interv
     scaled = unit > 0
     left = int((~scaled & ~np.isnan(truth)).sum())
     words = "errors of the seasonal naive forecast in training; below 1 beats it"
-    words += f"; {left:,} targets of series without such errors are left out" if left else ""
+    words += f"; left out, as their series have no such errors: {format_count(left, 'target')}" if left else ""
     errors = np.divide(np.abs(predicted - truth), unit, out=np.zeros(truth.shape), where=scaled)
     return _score_mean(errors, np.where(scaled, truth, np.nan), _compute_ratio, words, intervals)
 
@@ -123,8 +124,9 @@ def spearman(predictions: ArrayLike, targets: ArrayLike, *, intervals: bool = Tr
         return np.array([_rank_correlation(row, *groups) for row in times[:, known]])
 
     value = statistic(np.ones((1, len(truth))))[0]
-    interval = limits(resample(len(truth), statistic)) if intervals else None
-    return Score(float(value), interval, "higher", "correlation of ranks, -1 to 1", missing=_count_missing(truth))
+    draws, missing = Draws(resample(len(truth), statistic), len(truth)) if intervals else None, _count_missing(truth)
+    scale = "correlation of ranks, -1 to 1"
+    return Score(float(value), limits(draws), "higher", scale, missing=missing, draws=draws)
 
 
 def per_step(metric: Metric, predictions: ArrayLike, targets: ArrayLike) -> list[Score]:

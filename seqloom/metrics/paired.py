@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..arrays import Doubles
+from ..counts import format_count
 
 LEVEL = 0.05  # the chance of a winner where there is none
 POWER = 0.8  # the chance to name a winner there is, with the seeds that are said to be needed
@@ -147,18 +148,15 @@ def conclude(best: str, seeds: int, pairs: tuple[Pair, ...]) -> Verdict:
         return Verdict(best, f"{best} is better than each of the others (corrected p ≤ {p:.2g})", seeds, seeds, pairs)
     if seeds < least:
         sentence = (
-            f"no verdict is possible with {count(seeds, 'seed')}: among {len(pairs) + 1} variants it takes {least}"
+            f"no verdict is possible with {format_count(seeds, 'seed')}: among {len(pairs) + 1} variants "
+            f"it takes {least}"
         )
-        return Verdict(None, f"{sentence}, {count(least - seeds, 'more seed')}", seeds, least, pairs)
+        return Verdict(None, f"{sentence}, {format_count(least - seeds, 'more seed')}", seeds, least, pairs)
     names, seeds_each = ", ".join(pair.other for pair in close), [pair.seeds_needed for pair in close]
-    sentence = f"no winner: {best} and {names} cannot be told apart with {count(seeds, 'seed')}"
+    sentence = f"no winner: {best} and {names} cannot be told apart with {format_count(seeds, 'seed')}"
     known = [number for number in seeds_each if number is not None]
     if len(known) < len(seeds_each):
         return Verdict(None, f"{sentence}, and more than {MOST:,} would be needed", seeds, None, pairs)
     needed = max(seeds + 1, *known)
     more = f"if the differences are what they seem, about {needed} would tell ({needed - seeds} more)"
     return Verdict(None, f"{sentence}; {more}", seeds, needed, pairs)
-
-
-def count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"

@@ -39,7 +39,7 @@ EXACT = 1e-6  # of its largest number, that a weight may differ from what eight 
 
 
 @dataclass
-class Packed:
+class PackedGraphs:
     """Graphs as JSON; constants that are alike are kept once."""
 
     graphs: dict[str, Any] = field(default_factory=dict)

@@ -90,14 +90,14 @@ def write_graphs(model: Any, program: Program) -> tuple[dict[str, Any], bytes]:
     try:
         from ..exchange.onnx.check import check_model
         from ..exchange.onnx.model import write_model
-        from .graphs import Packed
+        from .graphs import PackedGraphs
     except ImportError as error:
         if (error.name or "").split(".")[0] not in ("onnx", "onnxruntime"):
             raise
         raise MissingExtra(str(error.name), "onnx") from None
     graphs = write_model(model)
     check_model(model, graphs, program.features, program.steps)
-    packed = Packed()
+    packed = PackedGraphs()
     for name, data in graphs.items():
         packed.add_graph(name, data)
     return packed.to_json(), bytes(packed.weights)

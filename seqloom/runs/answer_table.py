@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+from ..counts import format_count
 from ..errors import DataError, MissingExtra
 from ..tasks.results import Predictions
 from ..training.files import explain_errors, make_partial_path, remove_quietly, sync_folder
@@ -40,7 +41,7 @@ class TableWriter(ABC):
 class CsvWriter(TableWriter):
     def __init__(self, file: IO[bytes], columns: Sequence[str]) -> None:
         super().__init__(file, columns)
-        self._rows = csv.writer(Encoded(file), lineterminator="\n")
+        self._rows = csv.writer(EncodedFile(file), lineterminator="\n")
         self._rows.writerow(columns)
 
     def write(self, row: Row) -> None:
@@ -67,7 +68,8 @@ class TsvWriter(TableWriter):
     def finish(self) -> None:
         if self.broken:
             self.notes.append(
-                f"{self.broken:,} cells have tabs or line breaks, which a tsv file cannot hold: they are blanks there"
+                f"{format_count(self.broken, 'cell')} with tabs or line breaks, which a tsv file cannot hold: "
+                "they are blanks there"
             )
 
 
@@ -129,7 +131,7 @@ WRITERS: dict[str, type[TableWriter]] = {
 }
 
 
-class Encoded:
+class EncodedFile:
     """A binary file that takes text."""
 
     def __init__(self, file: IO[bytes]) -> None:

@@ -5,10 +5,13 @@ Inputs are answered some at a time, sorted by their length within, and come out 
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..counts import format_count
+from ..data.formats.images import Scaling, measure_image
 from ..data.formats.lines import Fault
-from ..data.formats.tables import Skipped
+from ..data.formats.tables import SkippedRows
 from ..data.inputs import Input, InputFile
 from ..errors import DataError
 from ..tasks.decoding_options import DecodingOptions
@@ -28,7 +31,7 @@ class Answers:
         self,
         run: "Run",
         file: InputFile,
-        skipped: Skipped,
+        skipped: SkippedRows,
         skip: bool = False,
         beam: int | None = None,
         options: DecodingOptions | None = None,  # instead of a beam
@@ -37,6 +40,7 @@ class Answers:
         self.run, self.file, self.beam, self.options = run, file, beam, options
         self.skip, self.skipped, self.size = skip, skipped, size
         self.lines: list[int] = []  # of the first rows that were left out
+        self.scaling = Scaling(run.task.source.shape[:2]) if run.task.reads_images else None
         self.answered = 0
 
     def __iter__(self) -> Iterator[tuple[Input, Predictions]]:
@@ -47,9 +51,7 @@ class Answers:
                 self.answered += 1
                 yield pair
         if not self.answered and self.skipped.counts:
-            [(reason, _)] = self.skipped.counts.most_common(1)
-            total, first = self.skipped.counts.total(), self.skipped.first[reason]
-            raise DataError(f"all {total:,} inputs were skipped, most for: {reason} (first in {first})")
+            raise DataError(self.skipped.explain_nothing("input"))
 
     def _accept(self, one: Input | Fault) -> Input | None:
         """The input as the model reads it; none if it is left out."""
@@ -57,7 +59,10 @@ class Answers:
             self._pass_over(one)
             return None
         try:
-            return one._replace(value=self.run.task.accept_input(one.value))
+            accepted = one._replace(value=self.run.task.accept_input(one.value))
+            if self.scaling:
+                self.scaling.see(measure_image(one.value[0] if isinstance(one.value, tuple) else one.value))
+            return accepted
         except DataError as error:
             self._pass_over(fault_at(one, error))
             return None
@@ -81,7 +86,7 @@ class Answers:
         if not self.skip:
             raise fault.error("--on-bad-row skip leaves such rows out")
         self.skipped.add(fault)
-        if len(self.lines) < LISTED:
+        if fault.line and len(self.lines) < LISTED:
             self.lines.append(fault.line)
 
     def describe_skipped(self) -> str:
@@ -95,9 +100,11 @@ class Answers:
         total = counts.total()
         lines = ", ".join(map(str, self.lines)) + (", …" if total > len(self.lines) else "")
         where = f"; lines {lines}" if total > 1 and self.lines else ""
-        return f"{total:,} of {total + self.answered:,} inputs were skipped and have no answer: {reasons}{where}"
+        inputs = format_count(total + self.answered, "input")
+        return f"{total:,} of {inputs} skipped, without an answer: {reasons}{where}"
 
 
 def fault_at(one: Input, error: DataError) -> Fault:
     """What is wrong with an input, at its place in the file."""
-    return Fault(error.sentence.split(",")[0][:80], error.sentence, one.file, one.line)
+    line = 0 if isinstance(one.value, Path) and one.file == one.name else one.line  # a file that is an input as a whole
+    return Fault(error.sentence.split(",")[0][:80], error.sentence, one.file, line)

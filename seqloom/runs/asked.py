@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from ..arguments import check_list, check_path, check_text, describe_value
+from ..counts import format_count
 from ..data.formats.folders import is_image
-from ..data.formats.tables import Skipped, drop_faults
+from ..data.formats.tables import SkippedRows, drop_faults
 from ..errors import DataError, SearchError
 from ..tasks.decoding_options import DecodingOptions
 from ..tasks.task import Task
@@ -15,10 +16,23 @@ from ..tasks.task import Task
 def split_inputs(task: Task, raw: Any) -> list[Any] | None:
     """Several inputs one by one; None if it is one. A `Path` is a file of inputs, unless it is an image to be read."""
     if isinstance(raw, Path) and not (task.reads_images and is_image(raw)):
-        faulty, skip = Skipped(), task.recipe.data.on_bad_row == "skip"
+        faulty, skip = SkippedRows(), task.recipe.data.on_bad_row == "skip"
         inputs = task.read_inputs(str(raw), skipped=faulty).inputs
-        return [one.value for one in drop_faults(inputs, str(raw), skip, faulty, "inputs")]
+        return [one.value for one in drop_faults(inputs, str(raw), skip, faulty, "input")]
     return task.split_inputs(raw)
+
+
+def accept_inputs(task: Task, inputs: Sequence[Any]) -> list[Any]:
+    """Inputs as the task reads them; of several, it is said which one cannot be read."""
+    accepted = []
+    for number, raw in enumerate(inputs):
+        try:
+            accepted.append(task.accept_input(raw))
+        except DataError as error:
+            if len(inputs) == 1:
+                raise
+            raise DataError(f"{error} (input {number}, counted from 0)") from None
+    return accepted
 
 
 def pair_texts(texts: Sequence[str], given: Any) -> list[tuple[Any, str]]:
@@ -26,7 +40,10 @@ def pair_texts(texts: Sequence[str], given: Any) -> list[tuple[Any, str]]:
     checked = [check_text("a text to score", text) for text in check_list("the texts", texts)]
     several = list(given) if isinstance(given, list) else [given] * len(checked)
     if len(several) != len(checked):
-        raise DataError(f"{len(several)} inputs are given for {len(checked)} texts: one for all, or one for each")
+        raise DataError(
+            f"{format_count(len(several), 'input')} for {format_count(len(checked), 'text')}: one for all, or "
+            "one for each"
+        )
     return list(zip(several, checked, strict=True))
 
 

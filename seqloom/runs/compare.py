@@ -19,6 +19,7 @@ from typing import Any
 from ..config.ranges import Over
 from ..config.recipe import Recipe
 from ..config.train import seconds
+from ..counts import format_count
 from ..errors import RecipeError, RunError, SeqloomError
 from ..metrics.paired import Verdict, compute_bootstrap_interval, judge
 from ..training.files import explain_errors, json_bytes, read_json, write_atomically
@@ -236,7 +237,7 @@ def run_jobs(
                 write_atomically(folder / RESULTS / f"{name}.json", json_bytes(result))
         if idle:
             if not waiting:
-                yield note(f"waiting for {len(missing)} jobs of other processes")
+                yield note(f"waiting for {format_count(len(missing), 'job')} of other processes")
             waiting = True
             time.sleep(WAIT)
 

@@ -5,12 +5,14 @@ from dataclasses import asdict
 from typing import Any
 
 from ..config.recipe import Recipe
+from ..counts import format_count
 from ..data.formats.tables import ENDINGS, TABLES
 from ..data.inputs import ending_of
 from ..data.pretokenized import SEPARATOR
 from ..data.preview import Preview, SidePreview
+from ..data.readers import make_image_reading
 from ..errors import printable
-from ..tasks.task import Prepared, Task
+from ..tasks.task import PreparedData, Task
 from .folder import build_report
 from .model_card import describe_data
 
@@ -25,10 +27,15 @@ def name_columns(recipe: Recipe, task: Task) -> dict[str, str]:
         return {}
     if (ENDINGS.get(ending_of(files[0])) if format == "guess" else format) not in TABLES:
         return {}
+    if task.schema.pictured:
+        reading = make_image_reading(task.schema)
+        return {
+            side: reading.image if one.field.is_image else reading.caption for side, one in task.schema.sides.items()
+        }
     return {side: ", ".join(one.columns) for side, one in task.schema.sides.items() if one.columns}
 
 
-def describe_examples(task: Task, prepared: Prepared) -> Iterator[str]:
+def describe_examples(task: Task, prepared: PreparedData) -> Iterator[str]:
     """A few lines about each of some training examples."""
     columns = name_columns(task.recipe, task)
     for number, example in enumerate(task.preview(prepared), 1):
@@ -43,7 +50,7 @@ def describe_length(side: SidePreview) -> str:
     """How many elements the model reads."""
     if side.length < side.whole:
         return f"{side.length:,} of {side.whole:,} elements"
-    return f"{side.length:,} element{'s' * (side.length != 1)}"
+    return format_count(side.length, "element")
 
 
 def shorten(text: str) -> str:
@@ -52,7 +59,7 @@ def shorten(text: str) -> str:
     return shown if len(shown) <= WIDTH else f"{shown[: WIDTH - 1]}…"
 
 
-def data_json(task: Task, prepared: Prepared) -> dict[str, Any]:
+def data_json(task: Task, prepared: PreparedData) -> dict[str, Any]:
     """The examples and the whole report, for programs."""
     return {
         "task": task.recipe.task,
@@ -66,7 +73,7 @@ def preview_json(example: Preview) -> dict[str, Any]:
     return {side: asdict(one) for side, one in example.items()}
 
 
-def describe_all(task: Task, prepared: Prepared) -> Iterator[str]:
+def describe_all(task: Task, prepared: PreparedData) -> Iterator[str]:
     """The examples, then the report."""
     yield from describe_examples(task, prepared)
     yield from (line.replace("**", "") for line in describe_data(build_report(task, prepared)))

@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from ..arrays import Floats
+from ..counts import format_count
 from ..data.batching import plan_scoring
 from ..data.formats.lines import read_lines
 from ..data.ragged import Ragged
@@ -198,7 +199,9 @@ class Lexicon:
                 name = line.text.removeprefix(SECTION).strip()
             elif words := line.text.split():
                 if len(words) != 4:
-                    raise DataError(f"there are {len(words)} words, but an analogy has four", file, line.number)
+                    raise DataError(
+                        f"the line has {format_count(len(words), 'word')}, but an analogy has four", file, line.number
+                    )
                 places = [self.places.get(self.field.normalize(word), -1) for word in words]
                 sections.setdefault(name, [])
                 if min(places) < 0:

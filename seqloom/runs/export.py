@@ -23,9 +23,8 @@ def export_onnx(run: Run, folder: Path) -> dict[str, Any]:
 
 def export_huggingface(run: Run, folder: Path) -> dict[str, Any]:
     from ..exchange import huggingface
-    from ..exchange.huggingface.runs import convert_run
 
-    huggingface.save(convert_run(run), folder)
+    huggingface.save(run, folder)
     files = {file.name: file.stat().st_size for file in sorted(folder.iterdir())}
     return {"folder": str(folder), "format": "huggingface", "files": files}
 

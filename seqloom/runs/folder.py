@@ -17,7 +17,7 @@ checkpoints/       what training goes on from; events.* for TensorBoard
 
 import os
 import platform
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib import metadata
 from pathlib import Path
@@ -26,12 +26,13 @@ from typing import Any
 import torch
 from torch import nn
 
+from ..config.messages import format_value
 from ..config.recipe import Recipe
 from ..data.schema import FieldKind
 from ..errors import RecipeError, RunError
 from ..layers.cells import MakeCell
 from ..schemas import Config, Data, NoteLine, RecordLine, Scores, check_shape
-from ..tasks.task import Prepared, Task
+from ..tasks.task import PreparedData, Task
 from ..training.files import (
     LOCK,
     PARTIAL,
@@ -49,7 +50,7 @@ from ..training.files import (
     write_atomically,
 )
 from ..training.manifests import MANIFEST, compute_sums, read_manifest, replace_file, write_manifest
-from .begun import check_begun
+from .begun import check_begun, has_begun
 from .foreign import declare_run
 from .json_output import to_line
 
@@ -79,7 +80,7 @@ def hold_folder(folder: Path, resume: bool) -> Iterator[bool]:
 
     What a killed beginning has left is no obstacle.
     """
-    resumed = resume and (folder / MANIFEST).exists()
+    resumed = resume and has_begun(folder)
     created = [] if resumed else make_room(folder, resume)
     with lock_folder(folder):
         sweep(folder)
@@ -110,7 +111,7 @@ def make_room(folder: Path, resume: bool) -> list[Path]:
     return created
 
 
-def write_header(folder: Path, task: Task, prepared: Prepared, model: nn.Module, about: dict[str, Any]) -> None:
+def write_header(folder: Path, task: Task, prepared: PreparedData, model: nn.Module, about: dict[str, Any]) -> None:
     versions = [f"seqloom {metadata.version('seqloom')}", f"torch {torch.__version__}"]
     version = f"{FORMAT}\n{', '.join([*versions, f'python {platform.python_version()}'])}\n"
     settled = {
@@ -147,7 +148,7 @@ def write_header(folder: Path, task: Task, prepared: Prepared, model: nn.Module,
         raise
 
 
-def build_report(task: Task, prepared: Prepared) -> dict[str, Any]:
+def build_report(task: Task, prepared: PreparedData) -> dict[str, Any]:
     """What was done to the data, and how much of the training batches is padding."""
     return prepared.report.to_json() | {"padded_share": task.padded_share(prepared)}
 
@@ -257,10 +258,23 @@ def check_recipe(own: Recipe, recipe: Recipe, folder: Path) -> Recipe:
     for name, value in theirs.items():
         if name in ours and ours[name] != value and name not in settled and not name.startswith("about."):
             raise RecipeError(
-                f"{folder}: was begun with {name} = {ours[name]!r}, not {value!r}; "
-                "resume it with the same settings, or train into another folder"
+                f"{folder}: was begun with {name} = {format_value(ours[name])}, not {format_value(value)}; leave it "
+                "out to go on with what it was begun with, or train into another folder"
             )
     return own.changed("train.steps", recipe.train.steps) if recipe.train.steps else own
+
+
+def take_up(folder: Path, recipe: Recipe | None, changes: Sequence[str]) -> Recipe:
+    """The recipe of a run with what another says, which may differ as far as `check_recipe` allows, and with changes;
+    what nobody says is as the run has it."""
+    check_version(folder)
+    own = read_recipe(folder)
+    if recipe is not None and recipe.task != own.task:
+        raise RecipeError(f"{folder}: was begun with the task {own.task}, not {recipe.task}; train into another folder")
+    try:
+        return (own if recipe is None else own.taking(recipe)).override(*changes)
+    except RecipeError as error:
+        raise RecipeError(f"{folder}: goes on with the settings it was begun with: {error}") from None
 
 
 def reopen(folder: Path, recipe: Recipe) -> None:

@@ -37,19 +37,30 @@ def open_folder(folder: Path) -> OpenedFolder:
     from ..exchange.huggingface import load
     from ..exchange.huggingface.field import FolderText
     from ..exchange.huggingface.shapes import copy_tables, pair_bodies
-    from ..exchange.huggingface.tokenizer import LibraryTokenizer
 
     recipe, pretrained = read_recipe(folder), load(folder)
-    if not isinstance(pretrained.tokenizer, LibraryTokenizer):
-        raise RunError(f"{folder}: has no tokenizer, so no text can be read: put its tokenizer.json into the folder")
-    files = {name: data.decode() for name, data in pretrained.tokenizer.files.items()}
-    field = FolderText(files, pretrained.family.name, pretrained.settings.vocabulary, folder)
-    task = Task(declare_run(recipe), recipe, {"target": field})
+    if pretrained.tokenizer is None:
+        needed = "source.spm, target.spm and vocab.json" if recipe.task == "seq2seq" else "tokenizer.json"
+        raise RunError(f"{folder}: has no tokenizer, so no text can be read: put its {needed} into the folder")
+    files, family, settings = pretrained.tokenizer.files, pretrained.family.name, pretrained.settings
+    if recipe.task == "seq2seq":  # each side has pieces of its own
+        sizes = {"source": settings.vocabulary, "target": settings.targets}
+        own = {
+            side: {name: data for name, data in files.items() if name != f"{other}.spm"}
+            for side, other in (("source", "target"), ("target", "source"))
+        }
+        fields = {
+            side: FolderText(own[side], family, size, folder, settings.start, side == "target")
+            for side, size in sizes.items()
+        }
+    else:
+        fields = {"target": FolderText(files, family, settings.vocabulary, folder)}
+    task = Task(declare_run(recipe), recipe, fields)
     model = task.build()
     with torch.no_grad():
         for ours, theirs in pair_bodies(model, pretrained):
             ours.copy_(theirs[len(theirs) - len(ours) :] if ours.dim() else theirs)
-        copy_tables(model, pretrained, field)
+        copy_tables(model, pretrained, fields)
     head: dict[str, Tensor] = {}
     if (dense := pretrained.pooling_layer) is not None:
         head = {f"head.hidden.0.{name}": weight.detach() for name, weight in dense.named_parameters()}

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from ..fields import Prediction
     from ..tasks.generation import Continuation, Piece
-    from ..tasks.results import Likelihood, Scored
+    from ..tasks.results import Likelihood, ScoreWithBaselines
     from ..tasks.task import Task
     from ..training.records import Record
 
@@ -72,7 +72,7 @@ def make_piece_json(piece: "Piece") -> dict[str, Any]:
 
 
 def make_score_report(
-    folder: "Path", task: "Task", split: str, examples: Sequence[Any], scores: "Mapping[str, Scored]"
+    folder: "Path", task: "Task", split: str, examples: Sequence[Any], scores: "Mapping[str, ScoreWithBaselines]"
 ) -> dict[str, Any]:
     """The scores of a run, as they are stored and as `score --json` prints them."""
     return {
@@ -85,13 +85,15 @@ def make_score_report(
     }
 
 
-def make_score_json(one: "Scored") -> dict[str, Any]:
+def make_score_json(one: "ScoreWithBaselines") -> dict[str, Any]:
     baselines = {name: value for name, value in one.baselines.items() if math.isfinite(value)}
     lengths = {name: of for name, of in one.by_length.items() if math.isfinite(of["value"])}
-    return one.score.to_json() | {"baselines": baselines} | ({"by_length": lengths} if lengths else {})
+    lead = one.ahead and {name: list(of) if name == "interval" and of else of for name, of in asdict(one.ahead).items()}
+    ahead = {"ahead": lead} if lead else {}
+    return one.score.to_json() | {"baselines": baselines} | ahead | ({"by_length": lengths} if lengths else {})
 
 
-def drop_undefined(scores: "Mapping[str, Scored]") -> "dict[str, Scored]":
+def drop_undefined(scores: "Mapping[str, ScoreWithBaselines]") -> "dict[str, ScoreWithBaselines]":
     """The scores that are numbers: R² is none where all targets are alike, an error is none where none is known."""
     return {name: one for name, one in scores.items() if math.isfinite(one.score.value)}
 

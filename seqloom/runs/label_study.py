@@ -14,6 +14,7 @@ import numpy as np
 
 from ..arrays import Floats
 from ..config.recipe import Recipe
+from ..counts import format_count
 from ..errors import DataError, RecipeError
 from ..tasks.auto import settle
 from ..training.files import json_bytes, write_atomically
@@ -47,7 +48,7 @@ class LabelStudy:
             for seed in range(SEEDS):
                 folder = into / f"{count}-{seed}"
                 if not (folder / SCORES).exists():
-                    yield Record("note", 0, text=f"{count:,} labels, seed {seed}")
+                    yield Record("note", 0, text=f"{format_count(count, 'label')}, seed {seed}")
                     examples = {**parts, "train": draw(parts["train"], count, seed)}
                     own = recipe.changed("train.seed", seed)
                     yield from train(own, folder, examples=examples, resume=folder.exists())
@@ -73,7 +74,7 @@ class LabelStudy:
         most = plan["counts"][-1]
         for more in sorted({round_count(most / 2), most}):
             gain, spread = forecast_gain(plan["counts"], scores, more)
-            words = f"{more:,} more labels would give {100 * gain:+.1f} ± {100 * spread:.1f} points"
+            words = f"{format_count(more, 'more label')} would give {100 * gain:+.1f} ± {100 * spread:.1f} points"
             rows.append({"labels": most + more, METRIC: round(rows[len(plan["counts"]) - 1][METRIC] + gain, 4),
                          "±": round(spread, 4), "": words})  # fmt: skip
         return rows
@@ -85,7 +86,8 @@ def choose_counts(train: Sequence[Any]) -> list[int]:
     counts = sorted({len(train) // share for share in SHARES if len(train) // share >= least})
     if len(counts) < 3:
         raise DataError(
-            f"there are {len(train)} training examples, but shares of them that tell {least // 2} labels apart are "
+            f"the training part has {format_count(len(train), 'example')}, but shares of them that tell "
+            f"{least // 2} labels apart are "
             f"needed: at least {4 * least}"
         )
     return counts

@@ -5,6 +5,7 @@ from typing import Any
 
 from ..config.recipe import Recipe
 from ..config.tasks import USES
+from ..counts import format_count
 
 BARS = "▁▂▃▄▅▆▇█"
 MOST_LABELS = 8
@@ -77,13 +78,19 @@ def format_score(name: str, score: dict[str, Any]) -> str:
 
 def describe_data(report: dict[str, Any]) -> list[str]:
     """What was read, and what of it was not: nothing is left out silently."""
-    lines = [f"{report['rows_read']:,} rows read; {report['padded_share']:.1%} of the training batches is padding"]
+    lines = [
+        f"{format_count(report['rows_read'], 'row')} read; {report['padded_share']:.1%} of the training batches "
+        "is padding"
+    ]
     lines += report.get("notes", ())
     for reason, rows in report["skipped"].items():
-        lines.append(f"{rows['rows']:,} rows skipped: {reason} (first: {rows['first']})")
+        lines.append(f"{format_count(rows['rows'], 'row')} skipped: {reason} (first: {rows['first']})")
     for name, part in report["splits"].items():
         cut = sum(side["cut"] for side in part["sides"].values())
-        phrases = [f"{part['examples']:,} examples", f"{part['dropped']:,} dropped and {cut:,} cut as too long"]
+        phrases = [
+            f"{format_count(part['examples'], 'example')}",
+            f"{part['dropped']:,} dropped and {cut:,} cut as too long",
+        ]
         if part.get("repeated"):
             phrases.append(f"{part['repeated']:,} that stand in it before")
         if part.get("overlap"):
@@ -107,7 +114,7 @@ def describe_side(side: dict[str, Any]) -> list[str]:
     if side.get("balance"):
         counts = sorted(side["balance"].items(), key=lambda item: -item[1])
         shown = ", ".join(f"{label} {count:,}" for label, count in counts[:MOST_LABELS])
-        phrases.append(f"{len(counts)} labels: {shown}{', …' if len(counts) > MOST_LABELS else ''}")
+        phrases.append(f"{format_count(len(counts), 'label')}: {shown}{', …' if len(counts) > MOST_LABELS else ''}")
     if side.get("unknown_share"):
         phrases.append(f"{side['unknown_share']:.1%} unknown")
     if side.get("missing_share"):

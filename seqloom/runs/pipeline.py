@@ -17,12 +17,13 @@ import torch
 from torch import Tensor, nn
 
 from ..config.recipe import Recipe, Train, seconds
+from ..counts import format_count
 from ..data.schema import FieldKind
 from ..errors import RecipeError, RunError
 from ..layers.cells import MakeCell
 from ..schemas import Start as StartShape
 from ..tasks.auto import settle
-from ..tasks.task import Feed, Prepared, Task
+from ..tasks.task import Feed, PreparedData, Task
 from ..training.checkpoints import Checkpoints
 from ..training.devices import Machine, choose_device
 from ..training.events import Events
@@ -67,7 +68,7 @@ class Pipeline:
     """One call of `train`: where it writes, on what it computes, and what has been built so far."""
 
     task: Task
-    prepared: Prepared
+    prepared: PreparedData
     model: nn.Module
 
     def __init__(
@@ -94,8 +95,7 @@ class Pipeline:
         self, recipe: Recipe, examples: object, cell: MakeCell | None, before: int | None, changed_data: bool
     ) -> Iterator[Record]:
         """All of it; a run that was begun for so many steps `before` is taken up again."""
-        resumed = before is not None
-        if before is not None:
+        if resumed := before is not None:
             self.check_steps(before, recipe.train.steps)
         for sentence in self.log.damage:
             yield self.note(sentence)
@@ -139,7 +139,7 @@ class Pipeline:
         if examples is not None and recipe.task == "language" and recipe.data.documents != "file" and not resumed:
             yield self.note("each text is a document, read from its own beginning (data.documents)")
 
-        def prepare(note: Note) -> tuple[Task, Prepared]:
+        def prepare(note: Note) -> tuple[Task, PreparedData]:
             if resumed:
                 return self.prepare_again(recipe, examples, changed_data, note, cell)
             settled, sentence, self.most_steps = settle(recipe, examples, self.fields)
@@ -152,7 +152,7 @@ class Pipeline:
 
     def prepare_again(
         self, recipe: Recipe, examples: object, allowed: bool, note: Note, cell: MakeCell | None
-    ) -> tuple[Task, Prepared]:
+    ) -> tuple[Task, PreparedData]:
         """The data as it was or, if that is allowed, changed, but read as the run has learned to."""
         declared, known = declare_run(recipe, self.fields), read_data(self.folder)
         saved = read_json(self.folder / "task.json")
@@ -219,10 +219,8 @@ class Pipeline:
             yield self.note(f"measuring how many steps fit into {budget}")
             steps, every = fit_steps_to_time(seconds(budget), objective, feed, task.recipe.train, self.validate_for)
             if 0 < self.most_steps < steps:
-                yield self.note(
-                    f"{steps:,} steps would fit, but {self.most_steps:,} are enough for so few examples; "
-                    "train.steps asks for another number"
-                )
+                fitting = f"{format_count(steps, 'step')} would fit, but {self.most_steps:,} are enough"
+                yield self.note(f"{fitting} for so few examples; train.steps asks for another number")
                 steps, every = self.most_steps, max(1, self.most_steps // 20)
             task.recipe = task.recipe.changed("train.steps", steps).changed("train.validate_every", every).resolved()
             duration = float(seconds(budget))
@@ -253,7 +251,8 @@ class Pipeline:
         if steps == before:
             return
         if steps <= self.step:
-            raise RecipeError(f"{self.folder}: train.steps is {steps}, but this run has made {self.step} steps already")
+            made = format_count(self.step, "step")
+            raise RecipeError(f"{self.folder}: train.steps is {steps}, but this run has made {made} already")
         if self.step < before and SCORES in read_manifest(self.folder):
             raise RecipeError(
                 f"{self.folder}: train.patience has ended this run at step {self.step} of {before}, so that more steps "
@@ -264,16 +263,16 @@ class Pipeline:
         """Go on to another number of steps than the run was begun for, and say what that changes."""
         settings = self.task.recipe.train
         reopen(self.folder, self.task.recipe)
-        apart = []
+        apart, begun = [], format_count(before, "step")
         if settings.schedule in ("cosine", "ramp-times-cosine", "linear") and self.step:
             rate = learning_rate_at(self.step + 1, settings)
-            apart.append(f"the learning rate was that of {before:,} steps so far, and is {rate:.2g} from here on")
+            apart.append(f"the learning rate was that of {begun} so far, and is {rate:.2g} from here on")
         if settings.teacher_forcing_schedule != "constant" and self.step:
-            apart.append(f"teacher forcing was that of {before:,} steps so far")
+            apart.append(f"teacher forcing was that of {begun} so far")
         if self.step == before and before % settings.validate_every:
             apart.append(f"step {before:,} was validated, and its weights stay unless a later step is better")
         yield self.note(
-            f"this run was begun for {before:,} steps and goes on to {settings.steps:,}, "
+            f"this run was begun for {begun} and goes on to {settings.steps:,}, "
             + (f"but not as if it had been begun for these: {'; '.join(apart)}" if apart else "as if begun for these")
         )
 
@@ -363,7 +362,7 @@ class Pipeline:
         # Where nothing was kept apart for the test, what was validated on is the best there is, and said to be that.
         parts = {part: task.examples(self.prepared, part) for part in ("test", "validation")}
         part = "test" if len(parts["test"]) else "validation"
-        yield self.note(f"scoring on {len(parts[part]):,} {part} examples")
+        yield self.note(f"scoring on {format_count(len(parts[part]), f'{part} example')}")
         scores = task.score(model, parts[part])
         if undefined := scores.keys() - drop_undefined(scores).keys():
             yield self.note(f"not defined on these examples, and left out: {', '.join(sorted(undefined))}")
@@ -375,7 +374,8 @@ class Pipeline:
             "validation_scores": {name: make_score_json(one) for name, one in drop_undefined(judged).items()},
         }
         on = ", ".join(f"{name} {value:.3f}" for name, value in whole.items())
-        yield self.note(f"on all {len(parts['validation']):,} validation examples the best weights have {on}")
+        count = format_count(len(parts["validation"]), "validation example")
+        yield self.note(f"on {count} the best weights have {on}")
         text = write_card(folder, task.recipe, result, build_report(task, self.prepared))
         with closing(Events(folder)) as events:
             events.add_scores(result["scores"], end.step)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from ..counts import format_count
 from ..data.formats.lines import find_line_fault, read_lines
 from ..data.pretokenized import split_elements
 from ..errors import DataError
@@ -20,7 +21,10 @@ FEWEST = 2  # inputs: on some a probe is fitted, on others it is judged
 def probe_layers(run: "Run", inputs: Sequence[Any], labels: Sequence[str | Sequence[str]]) -> list[Probe]:
     """One probe a layer. The labels of an input are one for all of it, or one for each of its elements."""
     if len(inputs) != len(labels) or len(inputs) < FEWEST:
-        raise DataError(f"{len(inputs)} inputs have {len(labels)} labels: a probe needs one each, and {FEWEST} inputs")
+        raise DataError(
+            f"{format_count(len(inputs), 'input')} with {format_count(len(labels), 'label')}: a probe needs one "
+            f"each, and {FEWEST} inputs"
+        )
     numbers: dict[str, int] = {}
     batches, known = [], []
     before = ("source" not in run.task.fields) + ("tag" in run.task.fields)  # elements in front of an input's own
@@ -31,7 +35,10 @@ def probe_layers(run: "Run", inputs: Sequence[Any], labels: Sequence[str | Seque
         own = len(shown.elements) - before
         if len(names) not in (1, own):
             elements = " ".join(shown.elements[before:])
-            raise DataError(f"input {place} has {len(names)} labels for {own} elements: {elements[:80]}")
+            raise DataError(
+                f"input {place} has {format_count(len(names), 'label')} for {format_count(own, 'element')}: "
+                f"{elements[:80]}"
+            )
         ids = [numbers.setdefault(name, len(numbers)) for name in names]
         batches.append(shown.batch)
         known.append(torch.tensor([[NONE] * before + (ids * own if len(ids) == 1 else ids)]))

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..counts import format_count
 from ..data.formats.times import format_following_times
 from ..data.series_windows import cut_series
 from ..errors import RunError, SeqloomError
@@ -16,7 +17,7 @@ from ..look.measures.forecasts import ForecastFan
 from ..look.report.page import AnsweredExample, PageContent
 from ..schemas import Config, Data
 from ..tasks.results import Example
-from ..tasks.task import Prepared, Task
+from ..tasks.task import PreparedData, Task
 from ..training.files import read_bytes, read_shaped
 from .model_card import describe_data, describe_network
 
@@ -26,12 +27,12 @@ if TYPE_CHECKING:
 MAX_EXAMPLES = 100  # examples that are answered for a page
 
 
-def prepare_own_data(folder: Path, task: Task, examples: object = None) -> Prepared:
+def prepare_own_data(folder: Path, task: Task, examples: object = None) -> PreparedData:
     """The examples that the run was trained on, read again; those from Python have to be given again."""
     data = task.recipe.data
     if examples is None and not data.sample and not data.train:
         raise RunError(f"{folder}: was trained on examples from Python; give them again, or name an input")
-    prepared: Prepared = task.declaration.prepare(task.recipe, lambda line: None, examples)[1]
+    prepared: PreparedData = task.declaration.prepare(task.recipe, lambda line: None, examples)[1]
     if prepared.fingerprint != read_shaped(Data, folder / "data.json").fingerprint:
         raise RunError(
             f"{folder}: the data has changed since this run was trained; name an input, or a file of your own"
@@ -48,7 +49,7 @@ def read_training_texts(folder: Path, task: Task) -> Iterable[str]:
     return prepared.splits["train"].raws["target"] if task.target.is_text else ()
 
 
-def pick_examples(task: Task, prepared: Prepared, at_most: int) -> tuple[str, list[Example]]:
+def pick_examples(task: Task, prepared: PreparedData, at_most: int) -> tuple[str, list[Example]]:
     """Some examples of the test part, or else of the validation part, which is named; as they are asked."""
     for part in ("test", "validation"):
         if len(examples := task.examples(prepared, part)):
@@ -85,7 +86,7 @@ def collect_page(
     size = f"{describe_network(recipe)}: {config.parameters:,} parameters"
     return PageContent(
         title=f"{folder.resolve().name}: {recipe.about.title or recipe.task}",
-        about=[f"{size}, {recipe.train.steps:,} steps, seed {recipe.train.seed}."],
+        about=[f"{size}, {format_count(recipe.train.steps, 'step')}, seed {recipe.train.seed}."],
         look=look,
         data=report,
         data_lines=describe_data(report),

@@ -20,11 +20,11 @@ from ..tasks.decoding_options import DecodingOptions
 from ..tasks.generation import Continuation, Generation, SamplingOptions
 from ..tasks.mixture import Mixture
 from ..tasks.results import Example, Likelihood, Predictions
-from ..tasks.task import Prepared, Task, Writer
+from ..tasks.task import PreparedData, Task, Writer
 from ..training.devices import choose_device
 from ..training.files import explain_errors, json_bytes
 from ..training.manifests import check_manifest, read_manifest, replace_file
-from .asked import check_files, check_options, pair_texts, split_inputs
+from .asked import accept_inputs, check_files, check_options, pair_texts, split_inputs
 from .diagnosis import TRIAL_SECONDS, Diagnosis, diagnose, examine
 from .folder import (
     INT8,
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from ..look import Look
     from ..look.history import History
     from ..look.measures.probes import Probe
-    from ..tasks.filling import Filled
+    from ..tasks.filling import FilledBlank
     from .embedding import Lexicon, WordVectors
     from .ordering import PairScores
 
@@ -61,7 +61,9 @@ class Run:
     def __init__(self, folder: Path, task: Task, net: nn.Module, mixture: "Mixture | None" = None) -> None:
         self.folder, self.task, self.mixture = folder, task, mixture
         self.use(net)
-        self._data: tuple[object, Prepared] | None = None  # the training data, and the examples it was prepared from
+        self._data: tuple[object, PreparedData] | None = (
+            None  # the training data, and the examples it was prepared from
+        )
 
     def use(self, net: Any) -> None:
         """Answer with this net, and with what is mixed into it: the net alone is what is looked into and exported."""
@@ -129,7 +131,7 @@ class Run:
 
     def _accept(self, inputs: Sequence[Any]) -> list[Any]:
         """Inputs from Python; one that the task cannot read is refused here, with what it reads."""
-        return [self.task.accept_input(raw) for raw in check_list("the inputs", inputs)]
+        return accept_inputs(self.task, check_list("the inputs", inputs))
 
     def answer(self, inputs: Sequence[Any], options: DecodingOptions) -> list[Predictions]:
         """The answers to each input of a task that writes them, searched for in any way: by a beam, or drawn."""
@@ -185,7 +187,7 @@ class Run:
             raise SearchError("beam search is for texts, but this run does not generate text")
         return writer.search(self.model, prompt, options, recorder)
 
-    def fill(self, raw: str, count: int = 5) -> "list[list[Filled]]":
+    def fill(self, raw: str, count: int = 5) -> "list[list[FilledBlank]]":
         """For each blank of a text (two or more underscores) the likeliest words with their probabilities."""
         if not hasattr(self.task.shape, "fill"):
             raise RunError(
@@ -331,7 +333,7 @@ class Run:
 
         return read_history(self.folder, self.recipe)
 
-    def own_data(self, examples: object = None) -> Prepared:
+    def own_data(self, examples: object = None) -> PreparedData:
         """The examples that the run was trained on, read again once; those from Python have to be given again."""
         from .report import prepare_own_data
 

@@ -12,8 +12,10 @@ from torch import Tensor, nn
 from ..config.foreign import is_foreign
 from ..config.recipe import Recipe
 from ..data.schema import FieldKind
+from ..data.vocabulary import Vocabulary
 from ..errors import RecipeError
 from ..fields import TEXT_KINDS
+from ..fields.word_list import WordList
 from ..layers.cells import MakeCell
 from ..schemas import Start as StartShape
 from ..tasks.task import Declaration, Task
@@ -51,17 +53,19 @@ class Start:
         if {"source", "target"} <= ours.keys() & theirs.keys():
             texts = [kind in TEXT_KINDS for kind in (ours["target"].field.kind, theirs["target"].kind)]
             pairs |= {"target": "target"} if all(texts) else {}
+        carried = {side: read_alike(theirs[other], ours[side].field.kind) for side, other in pairs.items()}
         for side, other in pairs.items():
-            if ours[side].field.kind != theirs[other].kind:
+            if ours[side].field.kind != carried[side].kind:
                 raise RecipeError(
                     f"model.from is {self.folder}, whose {other} is {describe_kind(theirs[other].kind)}, but here the "
                     f"{side} is {describe_kind(ours[side].field.kind)}: a body goes on with what it has learned to read"
                 )
-        return {side: theirs[other] for side, other in pairs.items()}
+        return carried
 
     def load_into(self, model: Any, task: Task) -> StartShape:
         """Give a new model the weights of the body, and of the head if the answers are the same; all or none."""
-        theirs, ours = name_by_role(self.model), name_by_role(model)
+        ours = name_by_role(model)
+        theirs = drop_segments(name_by_role(self.model), self.model, ours)
         weights: dict[str, Tensor] = {}
         for role, (name, tensor) in ours.items():
             part = role.partition(".")[0]
@@ -119,6 +123,13 @@ def declare_with_start(
     return declaration.carrying(carried), start, carried
 
 
+def read_alike(field: Any, kind: str) -> Any:
+    """A field as one of another kind that cuts the same texts alike: words between blanks are a list of words."""
+    if kind != WordList.kind or field.kind != "spaced" or field.characters:
+        return field
+    return WordList(Vocabulary(field.symbols), field.lowercase)
+
+
 def describe_kind(kind: str) -> str:
     words = {"listed": "words that somebody has cut", "spelled": "words with their letters"}
     words["folder"] = "text cut by the tokenizer of a Hugging Face folder"
@@ -148,6 +159,19 @@ def name_by_role(model: Any) -> dict[str, tuple[str, Tensor]]:
                 name = f"{match[1]}{numbers.index(int(match[2]))}.{name[match.end() :]}"
             tensors[f"{role}.{name}"] = held
     return tensors
+
+
+def drop_segments(
+    theirs: dict[str, tuple[str, Tensor]], model: Any, ours: Mapping[str, object]
+) -> dict[str, tuple[str, Tensor]]:
+    """For a model without segments, the vectors of tokens as they are in the first segment: what everything has that
+    says none."""
+    tokens = "read.embedding.tokens.weight"
+    if tokens not in theirs or tokens in ours:
+        return theirs
+    (name, table), (_, segments) = theirs[tokens], theirs["read.embedding.weight"]
+    kept = {role: held for role, held in theirs.items() if role != tokens}
+    return kept | {"read.embedding.weight": (name, table + segments[0] / model.embed.tokens.scale)}
 
 
 def describe_start(start: StartShape, model: nn.Module) -> str:

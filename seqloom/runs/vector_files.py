@@ -9,7 +9,7 @@ import safetensors.numpy
 
 from ..arrays import Floats
 from ..data.formats.lines import check_file, read_lines
-from ..data.formats.tables import Skipped, drop_faults
+from ..data.formats.tables import SkippedRows, drop_faults
 from ..data.inputs import InputReading, ending_of
 from ..errors import DataError
 from ..training.files import write_atomically
@@ -55,8 +55,8 @@ def read_texts(run: "Run", file: Path) -> list[str]:
     if ending_of(str(file)) == ".txt":
         lines = (line.text.strip() for line in read_lines(str(file), run.recipe.data.encoding))
         return [line for line in lines if line]
-    table = run.task.read_inputs(str(file), InputReading(), Skipped())
-    return [one.value for one in drop_faults(table.inputs, str(file), False, Skipped(), "inputs")]
+    table = run.task.read_inputs(str(file), InputReading(), SkippedRows())
+    return [one.value for one in drop_faults(table.inputs, str(file), False, SkippedRows(), "input")]
 
 
 def save(out: Path, names: Sequence[str], rows: Sequence[int], vectors: Floats, words: bool) -> None:

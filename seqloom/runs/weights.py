@@ -6,7 +6,7 @@ from pathlib import Path
 from torch import nn
 
 from ..config.tasks import USES
-from ..data.vocabulary import NEVER_WRITTEN
+from ..counts import format_count
 from ..errors import RunError
 from ..tasks.mixture import Mixture
 from ..tasks.task import Task
@@ -29,8 +29,10 @@ def load_mixture(folder: Path, task: Task, sums: Mapping[str, list[str]]) -> Mix
     """What is mixed into the answers of the model, if anything is."""
     if MIXTURE not in sums:
         return None
-    path, size = folder / MIXTURE, len(task.target) - len(NEVER_WRITTEN)
-    return Mixture.from_tensors(parse_tensors(read_checked(path, sums[MIXTURE]), path), size, path)
+    path, mixing = folder / MIXTURE, task.declaration.mixing
+    if mixing is None:
+        raise RunError(f"{path}: nothing is mixed into the answers of a run whose task is to {task.recipe.use.does}")
+    return mixing.load(task, parse_tensors(read_checked(path, sums[MIXTURE]), path), path)
 
 
 def build_model(folder: Path, task: Task) -> nn.Module:
@@ -40,6 +42,9 @@ def build_model(folder: Path, task: Task) -> nn.Module:
     sides = [model.side("encoder")] * use.encodes + [model.side("decoder")] * use.decodes
     layers = sum(len(side.sizes) for side in sides if side.kind != "linear")  # which is one product, however deep
     if layers > tensors and task.cell is None:
-        raise RunError(f"{folder}: the recipe describes {layers} layers, but {WEIGHTS} holds {tensors} tensors")
+        raise RunError(
+            f"{folder}: the recipe describes {format_count(layers, 'layer')}, but {WEIGHTS} holds "
+            f"{format_count(tensors, 'tensor')}"
+        )
     with Allowance(size + EXTRA_NUMBERS, f"{folder}: the recipe describes more parameters than {WEIGHTS} holds"):
         return task.build()

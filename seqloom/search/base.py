@@ -47,7 +47,7 @@ class QuickRows(Rows, Protocol):
         stops behind the end, and where nothing is likely."""
 
 
-class Written(NamedTuple):
+class WrittenTokens(NamedTuple):
     """What the rows of a batch have written so far; they are all at the same step."""
 
     tokens: Tensor  # (N, T), without the prompt
@@ -56,7 +56,7 @@ class Written(NamedTuple):
 
 # Log-probabilities (N, V) and what was written before -> the same or lower ones, minus infinity for what is forbidden.
 # It leaves what it is given as it is.
-Constraint = Callable[[Tensor, Written], Tensor]
+Constraint = Callable[[Tensor, WrittenTokens], Tensor]
 
 # What one row has written, its newest token included -> how many of its tokens are the output, if it stops here.
 Stop = Callable[[Sequence[int]], int | None]
@@ -119,7 +119,7 @@ def log_probabilities(logits: Tensor) -> Tensor:
     return last.to(torch.promote_types(last.dtype, torch.float32)).log_softmax(-1)
 
 
-def apply_constraints(logs: Tensor, written: Written, constraints: Sequence[Constraint]) -> Tensor:
+def apply_constraints(logs: Tensor, written: WrittenTokens, constraints: Sequence[Constraint]) -> Tensor:
     for constraint in constraints:
         logs = constraint(logs, written)
     return logs

@@ -30,7 +30,7 @@ from .base import (
     Rows,
     Step,
     Stop,
-    Written,
+    WrittenTokens,
     apply_constraints,
     check,
     find_stop,
@@ -132,8 +132,7 @@ class GroupCandidates:
         """From the sums so far (B, S) and the best tokens (B · S, k) to follow in the slots from `first` on."""
         batch, slots = sums.shape
         self.tokens, self.own = extensions.tokens.reshape(batch, -1), extensions.own.reshape(batch, -1)
-        each = self.tokens.shape[1] // slots
-        self.slots = (np.arange(slots * each) // each + first)[None].repeat(batch, 0)
+        self.first, self.each = first, self.tokens.shape[1] // slots
         self.sums = (sums.reshape(-1, 1) + extensions.gains).reshape(batch, -1)
         self.ranks = (
             self.sums
@@ -142,13 +141,22 @@ class GroupCandidates:
         )
         self.order = (-self.ranks).argsort(1, kind="stable")
         self.index = self.order[:, : options.places]
-        self.rows = np.arange(batch)[:, None]
+        self.gap = options.places - self.index.shape[1]  # a space smaller than the beam leaves gaps
+        self.flat = self.index + np.arange(0, self.sums.size, self.sums.shape[1])[:, None]
 
-    def best(self, part: NDArray[Any], places: int, nothing: float) -> NDArray[Any]:
-        """Of what all candidates have, that of the best: (B, places); a space smaller than the beam leaves gaps."""
-        chosen = part[self.rows, self.index]
-        gap = places - chosen.shape[1]
-        return np.pad(chosen, ((0, 0), (0, gap)), constant_values=nothing) if gap else chosen
+    def slot(self, candidate: Any) -> Any:
+        """Which slot a candidate goes on from, or an array of them."""
+        return candidate // self.each + self.first
+
+    def parents(self) -> Integers:
+        return self.fill(self.slot(self.index), 0)
+
+    def best(self, part: NDArray[Any], nothing: float) -> NDArray[Any]:
+        """Of what all candidates have, that of the best: (B, places)."""
+        return self.fill(part.take(self.flat), nothing)
+
+    def fill(self, chosen: NDArray[Any], nothing: float) -> NDArray[Any]:
+        return np.pad(chosen, ((0, 0), (0, self.gap)), constant_values=nothing) if self.gap else chosen
 
 
 class Extensions(NamedTuple):
@@ -184,6 +192,7 @@ class Beams:
         self.steps: list[Trace] = []
         self.tokens = torch.empty(sources, 0, dtype=torch.long, device=device)  # (B · slots, T), if anyone wants it
         self.pooled = np.full((sources, options.groups, options.places), -np.inf)  # the best scores
+        self.any_pooled = False
         self.finished = np.zeros((sources, 1), bool)  # (B, width), by the newest token
         if recorder is not None:
             recorder.begin(sources)
@@ -195,10 +204,10 @@ class Beams:
     def advance(self, groups: Sequence[GroupCandidates]) -> tuple[Integers, Integers | None]:
         """From the candidates of all groups: the newest tokens (N,), and the rows they go on from, if others."""
         options, (batch, slots) = self.options, self.sums.shape
-        parents = join_groups([group.best(group.slots, options.places, 0) for group in groups])
-        tokens = join_groups([group.best(group.tokens, options.places, 0) for group in groups])
-        sums = join_groups([group.best(group.sums, options.places, -np.inf) for group in groups])
-        logs = join_groups([group.best(group.own, options.places, -np.inf) for group in groups])
+        parents = join_groups([group.parents() for group in groups])
+        tokens = join_groups([group.best(group.tokens, 0) for group in groups])
+        sums = join_groups([group.best(group.sums, -np.inf) for group in groups])
+        logs = join_groups([group.best(group.own, -np.inf) for group in groups])
         here = np.minimum(np.arange(options.beam_size), slots - 1)
         parents = np.where(sums > -np.inf, parents, here)  # an empty slot stays as it is
         origin = (parents + np.arange(0, batch * slots, slots)[:, None]).ravel()
@@ -241,40 +250,41 @@ class Beams:
             )
             groups.append(self.rank(first, extensions))
             if options.diversity and number + 1 < options.groups:
-                chosen = groups[-1].best(groups[-1].tokens, options.places, 0)
-                live = groups[-1].best(groups[-1].sums, options.places, -np.inf) > -np.inf
+                chosen = groups[-1].best(groups[-1].tokens, 0)
+                live = groups[-1].best(groups[-1].sums, -np.inf) > -np.inf
                 shares = torch.from_numpy(options.diversity * live).to(penalties)
                 penalties = penalties.scatter_add(1, torch.from_numpy(chosen).to(self.device), shares)
         return groups
 
     def rank(self, first: int, extensions: Extensions) -> GroupCandidates:
         group = GroupCandidates(self.options, self.sums[:, first : first + self.options.places], first, extensions)
-        strange = np.isnan(group.ranks).any(1)
-        if strange.any():
+        if np.isnan(group.ranks.max()):
+            strange = np.isnan(group.ranks).any(1)
             refuse_impossible(self.sources[int(strange.argmax())], self.count + 1, float("nan"))
         return group
 
-    def written(self) -> Written:
+    def written(self) -> WrittenTokens:
         rows = torch.tensor(self.sources, device=self.device)
-        return Written(self.tokens, rows.repeat_interleave(self.sums.shape[1]))
+        return WrittenTokens(self.tokens, rows.repeat_interleave(self.sums.shape[1]))
 
     def close(self, sums: Doubles, tokens: Integers) -> NDArray[np.bool_]:
         """Pool what is finished and among the best; true (B, width) for what goes on."""
         options, batch = self.options, len(self.sources)
         scores = (sums / self.count**options.length_penalty).reshape(batch, options.groups, -1)
-        before = (self.pooled[:, :, None] > scores[..., None]).sum(-1)
-        inside = ((before + np.arange(options.places) < options.places) & (scores > -np.inf)).reshape(batch, -1)
-        ends = tokens == options.end if options.end is not None else np.zeros_like(inside)
+        inside = sums > -np.inf
+        if self.any_pooled:
+            before = (self.pooled[:, :, None] > scores[..., None]).sum(-1)
+            inside &= (before + np.arange(options.places) < options.places).reshape(batch, -1)
+        self.finished = inside & (tokens == (-1 if options.end is None else options.end))
         lengths: dict[int, int] = {}
         if options.stops:
-            for row in (inside & ~ends).ravel().nonzero()[0].tolist():
+            for row in (inside & ~self.finished).ravel().nonzero()[0].tolist():
                 output = find_stop(options.stops, self.tokens[row].tolist())
                 if output is not None:
                     lengths[row] = output
-        stopped = np.zeros_like(inside)
-        stopped.ravel()[list(lengths)] = True
-        self.finished = inside & (ends | stopped)
+            self.finished.ravel()[list(lengths)] = True
         if self.finished.any():
+            self.any_pooled = True
             new = np.where(self.finished.reshape(scores.shape), scores, -np.inf)
             for row in self.finished.ravel().nonzero()[0].tolist():
                 source, one = self.sources[row // options.beam_size], self.hypothesis(row, sums, lengths.get(row))
@@ -324,19 +334,21 @@ class Beams:
                     else:
                         fate, why = "pruned", "finished hypotheses hold the places before it"
                     score = float(group.sums[place, one] / self.count**options.length_penalty)
-                    facts = int(group.slots[place, one]), token, float(group.own[place, one]), score, number
+                    facts = group.slot(one), token, float(group.own[place, one]), score, number
                     noted.append(Candidate(*facts, slot if fate == "kept" else None, fate, why))
             recorder.note(source, self.count, noted)
 
     def drop_finished(self, tokens: Integers, origin: Integers, still: bool) -> tuple[Integers, Integers | None]:
         """Let the sources leave whose search is over; what is left to read and where it goes on from."""
         options = self.options
-        stays: NDArray[np.bool_] = np.any(self.sums > -np.inf, axis=1)
-        for place, source in enumerate(self.sources):
-            if not stays[place] and not self.pools[source]:
-                refuse_impossible(source, self.count, 0.0)
-        if options.wanted < options.beam_size and options.groups == 1:  # groups may find the same, which counts once
-            stays = stays & ~self.is_decided()
+        hopes: Doubles = self.sums.max(1)
+        stays: NDArray[np.bool_] = hopes > -np.inf
+        if not stays.all():
+            for place, source in enumerate(self.sources):
+                if not stays[place] and not self.pools[source]:
+                    refuse_impossible(source, self.count, 0.0)
+        if self.any_pooled and options.wanted < options.beam_size and options.groups == 1:
+            stays = stays & ~self.is_decided(hopes)  # not with groups, which may find the same, which counts once
         if not stays.all():
             still = False
             if self.recorder is not None:
@@ -351,11 +363,11 @@ class Beams:
             tokens, origin = tokens[rows], origin[rows]
         return tokens, None if still else origin
 
-    def is_decided(self) -> NDArray[np.bool_]:
+    def is_decided(self, hopes: Doubles) -> NDArray[np.bool_]:
         """Whether enough is finished that no open hypothesis can overtake: log-probabilities only ever add below zero,
         and the most that a length can help is at the last step."""
         options = self.options
-        hope = self.sums.max(1) / options.steps**options.length_penalty
+        hope = hopes / options.steps**options.length_penalty
         ahead = (self.pooled.reshape(len(hope), -1) >= hope[:, None]).sum(1)
         return ahead >= options.wanted
 

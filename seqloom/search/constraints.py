@@ -10,24 +10,24 @@ import torch
 from torch import Tensor
 
 from ..errors import SearchError
-from .base import Constraint, Written
+from .base import Constraint, WrittenTokens
 
 NEVER = -torch.inf
 
 
 @dataclass(frozen=True)
-class Banned:
+class BannedTokens:
     """Tokens that are never written."""
 
     tokens: Sequence[int]
 
-    def __call__(self, logs: Tensor, written: Written) -> Tensor:
+    def __call__(self, logs: Tensor, written: WrittenTokens) -> Tensor:
         return logs.index_fill(1, index_tensor(self.tokens, logs), NEVER)
 
 
 def list_fixed_bans(constraints: Sequence[Constraint]) -> list[int] | None:
     """The tokens that are forbidden whatever was written; None if a constraint has to know what was."""
-    fixed = [constraint for constraint in constraints if isinstance(constraint, Banned)]
+    fixed = [constraint for constraint in constraints if isinstance(constraint, BannedTokens)]
     return [token for one in fixed for token in one.tokens] if len(fixed) == len(constraints) else None
 
 
@@ -37,7 +37,7 @@ class BannedPhrases:
 
     sequences: Sequence[Sequence[int]]
 
-    def __call__(self, logs: Tensor, written: Written) -> Tensor:
+    def __call__(self, logs: Tensor, written: WrittenTokens) -> Tensor:
         for sequence in self.sequences:
             *before, last = index_tensor(sequence, logs)
             length = written.tokens.shape[1] - len(before)
@@ -55,7 +55,7 @@ class Prefix:
 
     prefixes: Sequence[Sequence[int]]
 
-    def __call__(self, logs: Tensor, written: Written) -> Tensor:
+    def __call__(self, logs: Tensor, written: WrittenTokens) -> Tensor:
         count = written.tokens.shape[1]
         forced = [(row, self.of(source)) for row, source in enumerate(written.rows.tolist())]
         pairs = [(row, prefix[count]) for row, prefix in forced if count < len(prefix)]
@@ -79,14 +79,14 @@ class MinLength:
     length: int
     end: int
 
-    def __call__(self, logs: Tensor, written: Written) -> Tensor:
+    def __call__(self, logs: Tensor, written: WrittenTokens) -> Tensor:
         if written.tokens.shape[1] >= self.length:
             return logs
         return logs.index_fill(1, index_tensor([self.end], logs), NEVER)
 
 
 @dataclass(frozen=True)
-class Required:
+class RequiredTokens:
     """Tokens that have to be written somewhere, each as often as it is named, before the end or the last of `steps`."""
 
     tokens: Sequence[int]
@@ -97,7 +97,7 @@ class Required:
         if len(self.tokens) > self.steps:
             raise SearchError(f"{len(self.tokens)} tokens are required, but only {self.steps} may be written")
 
-    def __call__(self, logs: Tensor, written: Written) -> Tensor:
+    def __call__(self, logs: Tensor, written: WrittenTokens) -> Tensor:
         different, times = index_tensor(self.tokens, logs).unique(return_counts=True)
         there = (written.tokens[:, :, None] == different).sum(1)  # (N, different tokens)
         missing = (times - there).clamp(min=0)
@@ -120,7 +120,7 @@ class NoRepeat:
         if self.length < 1:
             raise SearchError(f"the length of sequences that may not repeat is {self.length}, but it must be 1 or more")
 
-    def __call__(self, logs: Tensor, written: Written) -> Tensor:
+    def __call__(self, logs: Tensor, written: WrittenTokens) -> Tensor:
         past = history(written, self.prompts)
         if past.shape[1] < self.length:
             return logs
@@ -144,7 +144,7 @@ class RepetitionPenalty:
         if not self.penalty >= 1:
             raise SearchError(f"the repetition penalty is {self.penalty}, but it must be 1 (none) or more")
 
-    def __call__(self, logs: Tensor, written: Written) -> Tensor:
+    def __call__(self, logs: Tensor, written: WrittenTokens) -> Tensor:
         past = history(written, self.prompts)
         return torch.where(mark_tokens(past, past >= 0, logs), logs * self.penalty, logs)
 
@@ -155,7 +155,7 @@ def mark_tokens(tokens: Tensor, valid: Tensor, logs: Tensor) -> Tensor:
     return marks.scatter_(1, torch.where(valid, tokens, logs.shape[1]), True)[:, :-1]
 
 
-def history(written: Written, prompts: Sequence[Sequence[int]]) -> Tensor:
+def history(written: WrittenTokens, prompts: Sequence[Sequence[int]]) -> Tensor:
     """The prompt of each row and what it has written, (N, P + T); where a prompt is shorter than others, -1."""
     if not prompts:
         return written.tokens

@@ -22,7 +22,7 @@ from .base import (
     Rows,
     Step,
     Stop,
-    Written,
+    WrittenTokens,
     apply_constraints,
     check,
     find_stop,
@@ -181,8 +181,8 @@ class History:
         self.rows = torch.arange(rows, device=device)
 
     @property
-    def written(self) -> Written:
-        return Written(self.room[:, : self.length], self.rows)
+    def written(self) -> WrittenTokens:
+        return WrittenTokens(self.room[:, : self.length], self.rows)
 
     def append(self, last: Tensor) -> None:
         if self.length == self.room.shape[1]:

@@ -15,6 +15,7 @@ from starlette.types import ASGIApp
 from ..errors import SeqloomError
 from ..search import Abandoned
 from . import looking, oip, openai, ours, pulling, site, spans, tokens
+from .direct import Direct
 from .document import describe_api
 from .engine import Engine
 from .limits import Limits
@@ -24,6 +25,8 @@ from .safety import LOCAL, Guard
 from .wire import answer_error
 
 ROUTERS = tuple(part.router for part in (site, ours, looking, pulling, spans, oip, openai, tokens))
+
+DIRECT = (ours.predict, oip.infer)  # the functions whose routes take the short way
 
 SWITCH = 0.0005  # seconds that a thread may keep the interpreter while another wants it
 
@@ -45,7 +48,8 @@ def create_app(folder: Path, limits: Limits | None = None, hosts: Collection[str
     for router in ROUTERS:
         routes.include_router(router)
     routes.openapi = partial(describe_api, routes)  # type: ignore[method-assign]
-    return Guard(routes, limits, metrics, hosts, token, site.PUBLIC, engine.batcher.check_room)
+    often = [route for part in ROUTERS for route in part.routes if getattr(route, "endpoint", None) in DIRECT]
+    return Guard(Direct(routes, often), limits, metrics, hosts, token, site.PUBLIC, engine.batcher.check_room)
 
 
 def metadata_version() -> str:

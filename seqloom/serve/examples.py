@@ -2,6 +2,7 @@
 
 from base64 import b64encode
 from glob import glob
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from ..runs.json_output import replace_nonfinite
 from .models import Model
 
 EXAMPLES = 40
-WORDS = 30  # of an example that is tagged
+WORDS, CHARACTERS = 30, 400  # of an example that is tagged: what is longer is not looked into
 SHOWN = 20_000  # numbers of an example that are sent
 
 
@@ -46,10 +47,12 @@ def shorten(raw: Any, truth: str) -> tuple[Any, str]:
     if not isinstance(raw, str):
         plain = raw if isinstance(raw, tuple) else np.asarray(getattr(raw, "values", raw)).tolist()
         return replace_nonfinite(plain), truth
-    words, tags = raw.split(SEPARATOR), truth.split(" ")
-    if SEPARATOR not in raw or len(words) <= WORDS:
+    if SEPARATOR not in raw:
         return raw, truth
-    return SEPARATOR.join(words[:WORDS]), " ".join(tags[:WORDS]) if len(tags) == len(words) else ""
+    words, tags = raw.split(SEPARATOR), truth.split(" ")
+    ends = accumulate(len(word) + 1 for word in words[:WORDS])
+    few = max(1, sum(end <= CHARACTERS for end in ends))
+    return SEPARATOR.join(words[:few]), " ".join(tags[:few]) if len(tags) == len(words) else ""
 
 
 def check_files(model: Model) -> None:

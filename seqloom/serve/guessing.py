@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from ..data.prepare import Prepared
+from ..data.prepare import PreparedData
 from ..data.vocabulary import END, UNKNOWN
 from ..errors import DataError
 from .examples import check_files
@@ -32,7 +32,7 @@ class ScoredText:
 def score_passages(model: Model) -> ScoredText:
     """Read once, then kept: counting the n-grams of the training text takes a second or so."""
     check_files(model)
-    prepared = cast(Prepared, model.run.own_data())
+    prepared = cast(PreparedData, model.run.own_data())
     task = copy(model.language)
     task.prepared = prepared
     texts, room = [], READ

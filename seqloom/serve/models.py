@@ -15,7 +15,7 @@ from ..models import Generator
 from ..runs.folder import WEIGHTS
 from ..runs.json_output import make_prediction_json
 from ..runs.run import load
-from ..tasks.decoding_options import DecodingOptions, Rules
+from ..tasks.decoding_options import Rules
 from ..tasks.task import Task
 from ..training.manifests import read_manifest
 from .inputs import format_input, read_input
@@ -62,18 +62,7 @@ class Model:
     def answer(self, inputs: Sequence[Any], how: Writing) -> list[dict[str, Any]]:
         """The same, searched for in a way of one's own, of a task that writes its answers."""
         raws = [self.read_input(one) for one in inputs]
-        drawn = how.sampling if how.temperature else None
-        beam = 1 if drawn or how.temperature == 0 or how.alternatives else how.beam
-        options = DecodingOptions(
-            beam or self.run.recipe.search.beam_size,
-            max_length=how.max_tokens,
-            sampling=drawn,
-            count=how.count,
-            alternatives=how.alternatives,
-            rules=Rules(stop=how.stop),
-            timeout=0.0,  # the server's own limit holds
-        )
-        return self._make_answers(inputs, self.run.answer(raws, options))
+        return self._make_answers(inputs, self.run.answer(raws, how.decoding(self.run.recipe.search.beam_size)))
 
     def _make_answers(self, inputs: Sequence[Any], results: Sequence[Any]) -> list[dict[str, Any]]:
         pairs = zip(inputs, results, strict=True)

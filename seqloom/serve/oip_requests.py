@@ -16,7 +16,7 @@ Size = Annotated[int, Field(ge=0, le=1 << 31)]
 Name = Annotated[str, Field(max_length=200)]
 
 
-class Sequenced(BaseModel):
+class SequenceParameters(BaseModel):
     """Parameters of a request; what belongs to extensions that are not served has no effect and is not refused."""
 
     model_config = ConfigDict(extra="allow")
@@ -49,7 +49,9 @@ class Inference(BaseModel):
         },
     )
     id: Name | None = Field(default=None, description="Comes back with the answer.")
-    parameters: Sequenced = Field(default=Sequenced(), description="Of the session, and of the search.")
+    parameters: SequenceParameters = Field(
+        default=SequenceParameters(), description="Of the session, and of the search."
+    )
     inputs: list[InputTensor] = Field(min_length=1, max_length=1, description="One tensor: a batch of inputs.")
     outputs: list[OutputName] | None = Field(default=None, max_length=8, description="Which are wanted; all if none.")
 

@@ -15,12 +15,11 @@ from .wire import engine_of
 
 router = APIRouter(tags=["seqloom: pull it"])
 
-MEANINGS = {"i": "lets in", "f": "keeps", "o": "lets out", "r": "lets the old into the new", "u": "keeps"}
 NUMBERS = 60_000  # of a place that are sent
 Number = Annotated[float, Field(ge=-1e6, le=1e6)]
 
 
-class PullAsked(BaseModel):
+class PullRequest(BaseModel):
     model_config = ConfigDict(extra="forbid")
     place: str = Field(max_length=200, description="The place, as `/places` names it.")
     step: int | None = Field(default=None, ge=0, description="The element at which it is pulled; all if not given.")
@@ -43,7 +42,7 @@ class InterventionRequest(InputRequest):
             ]
         },
     )
-    pulls: list[PullAsked] = Field(max_length=64, description="All of them at once.")
+    pulls: list[PullRequest] = Field(max_length=64, description="All of them at once.")
 
 
 @router.post("/places")
@@ -67,10 +66,7 @@ def places_of(model: Model, raw: Any, answer: str | None) -> list[Place]:
 def describe_places(model: Model, raw: Any, answer: str | None) -> dict[str, Any]:
     places = []
     for place in places_of(model, raw, answer):
-        name = place.name + (
-            f" ({MEANINGS[place.tap[-1]]})" if place.kind == "gate" and place.tap[-1] in MEANINGS else ""
-        )
-        about = {"place": place.tap, "name": name, "kind": place.kind, "steps": place.steps, "units": place.units}
+        about = {"place": place.tap, "name": place.name, "kind": place.kind, "steps": place.steps, "units": place.units}
         small = place.values.size <= NUMBERS
         places.append(
             about | {"values": replace_nonfinite(np.round(place.values.astype(float), 4).tolist()) if small else None}

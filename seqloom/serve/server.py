@@ -3,6 +3,7 @@
 import asyncio
 import select
 import socket
+from typing import Any
 
 import h11
 import uvicorn
@@ -15,6 +16,34 @@ ROUNDS = 5  # of the event loop, from a connection that the system holds to one 
 DRAIN_SECONDS = 1.0  # the most that connections are still taken in for; some clients never cease to come
 
 
+class JoinedTransport:
+    """A transport that sends in one go what is written in one turn of the event loop.
+
+    uvicorn writes the head of an answer and its body apart: two calls of the system, and the client wakes up twice.
+    """
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport, self._loop = transport, loop
+        self._held: list[bytes] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        if not self._held:
+            self._loop.call_soon(self._flush)
+        self._held.append(data)
+
+    def close(self) -> None:
+        self._flush()
+        self._transport.close()
+
+    def _flush(self) -> None:
+        if self._held:
+            self._transport.write(b"".join(self._held))
+            self._held.clear()
+
+
 class Protocol(H11Protocol):
     """HTTP/1.1, for clients that finish their headers in time: uvicorn itself would wait for ever."""
 
@@ -23,7 +52,7 @@ class Protocol(H11Protocol):
     _partial = False  # whether a request has begun whose headers are not complete
 
     def connection_made(self, transport) -> None:  # type: ignore[no-untyped-def]
-        super().connection_made(transport)
+        super().connection_made(JoinedTransport(transport, self.loop))  # type: ignore[arg-type]
         self._late = self.loop.call_later(self.header_seconds, self._hang_up)
 
     def data_received(self, data: bytes) -> None:

@@ -45,10 +45,16 @@ def answer_file(name: str) -> Response:
 
 
 @router.get("/vega.js")
-async def vega() -> Response:
-    """What draws the charts. It takes seconds to put together for the first time ever, so not in the server's loop."""
-    script = await asyncio.to_thread(read_library)
-    return Response(script, media_type="text/javascript; charset=utf-8", headers=DAY)
+async def vega(request: Request) -> Response:
+    """What draws the charts. It takes seconds to put together for the first time ever, so not in the server's loop.
+
+    On a busy machine that may be longer than a request may take: it goes on, and whoever asks again waits for the rest.
+    """
+    state = request.app.state
+    task: asyncio.Task[str] | None = getattr(state, "library", None)
+    if task is None or (task.done() and task.exception() is not None):
+        state.library = task = asyncio.create_task(asyncio.to_thread(read_library))
+    return Response(await asyncio.shield(task), media_type="text/javascript; charset=utf-8", headers=DAY)
 
 
 # --- what can be asked -----------------------------------------------------------------------------------------------

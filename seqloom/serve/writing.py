@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from ..search import Sampling
+from ..tasks.decoding_options import DecodingOptions, Rules
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,20 @@ class Writing:
         """Checked: what contradicts itself is a SearchError."""
         temperature = 1.0 if self.temperature is None else self.temperature
         return Sampling(temperature, self.top_k, self.top_p, self.min_p, self.seed)
+
+    def decoding(self, beam_size: int) -> DecodingOptions:
+        """How an answer is searched for, with the recipe's beam size where none was asked for."""
+        drawn = self.sampling if self.temperature else None
+        beam = 1 if drawn or self.temperature == 0 or self.alternatives else self.beam
+        return DecodingOptions(
+            beam or beam_size,
+            max_length=self.max_tokens,
+            sampling=drawn,
+            count=self.count,
+            alternatives=self.alternatives,
+            rules=Rules(stop=self.stop),
+            timeout=0.0,  # the server's own limit holds
+        )
 
 
 @dataclass(frozen=True)

@@ -1,23 +1,34 @@
 """The tasks there are, one line each."""
 
 from collections.abc import Callable, Mapping
+from importlib import import_module
 
 from ..config.recipe import Recipe
 from ..data.schema import FieldKind
-from . import caption, classify, draw, forecast, language, music, pretrain, seq2seq, tag, transcribe
 from .task import Declaration
 
+
+def of_module(name: str) -> Callable[[Recipe], Declaration]:
+    """What declares the task of the module of this name, which is imported only when a recipe is of this task."""
+
+    def declare(recipe: Recipe) -> Declaration:
+        declaration: Declaration = import_module(f".{name}", __package__).declare(recipe)
+        return declaration
+
+    return declare
+
+
 TASKS: dict[str, Callable[[Recipe], Declaration]] = {
-    "seq2seq": seq2seq.declare,
-    "transcribe": transcribe.declare,
-    "classify": classify.declare,
-    "tag": tag.declare,
-    "caption": caption.declare,
-    "language": language.declare,
-    "pretrain": pretrain.declare,
-    "music": music.declare,
-    "forecast": forecast.declare,
-    "draw": draw.declare,
+    "seq2seq": of_module("seq2seq"),
+    "transcribe": of_module("transcribe"),
+    "classify": of_module("classify"),
+    "tag": of_module("tag"),
+    "caption": of_module("caption"),
+    "language": of_module("language"),
+    "pretrain": of_module("pretrain"),
+    "music": of_module("music"),
+    "forecast": of_module("forecast"),
+    "draw": of_module("draw"),
 }
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..config.recipe import About, Recipe
 from ..data.datasets import open_dataset
-from ..data.formats.tables import Skipped
+from ..data.formats.tables import SkippedRows
 from ..data.pretokenized import split_elements
 from ..data.schema import FieldKind
 from ..data.series_datasets import load_series_by_part
@@ -99,7 +99,7 @@ def format_value(value: Any) -> str:
 
 def look(declaration: Declaration, examples: object) -> Profile:
     """Read all training examples once; what is not text counts as one word."""
-    rows = open_dataset(declaration.schema, examples).read("train", Skipped())
+    rows = open_dataset(declaration.schema, examples).read("train", SkippedRows())
     first = list(islice(rows, SAMPLED))
     count = len(first) + sum(1 for _ in rows)
     sources = [row[0] if isinstance(row[0], str) else "" for row in first]
@@ -189,6 +189,7 @@ def settle_classify(recipe: Recipe, explicit: Mapping[str, Any], declaration: De
             }
         )
     values |= {"data.max_length": 512, "data.too_long": "drop"} if "model.kind" in explicit else {}
+    values["model.nb_svm"] = facts.sentences and explicit.get("data.target_type", "label") == "label"
     steps = choose_steps(20, facts.rows, share, 4096, 400, 2000)
     return values | choose_net(facts.rows, kind) | {"train.batch_tokens": 4096, "train.steps": steps}
 
@@ -245,7 +246,7 @@ def settle_seq2seq(recipe: Recipe, explicit: Mapping[str, Any], declaration: Dec
 
 def settle_language(recipe: Recipe, explicit: Mapping[str, Any], declaration: Declaration, examples: object) -> Values:
     """Prose and tunes: an n-gram model is mixed in, and the shorter the text, the more is left out in training."""
-    rows = open_dataset(declaration.schema, examples).read("train", Skipped())
+    rows = open_dataset(declaration.schema, examples).read("train", SkippedRows())
     texts = [row[0] for row in rows]
     if not all(isinstance(text, str) for text in texts):  # chords
         return {"model.dropout": 0.1, "model.ngram": 0, "train.steps": recipe.train.steps}
@@ -258,7 +259,7 @@ def settle_language(recipe: Recipe, explicit: Mapping[str, Any], declaration: De
 
 def settle_forecast(recipe: Recipe, explicit: Mapping[str, Any], declaration: Declaration, examples: object) -> Values:
     """The season follows from the time between rows; a forecast reaches over one of them and reads several."""
-    series = load_series_by_part(recipe.data, examples, Skipped())["train"]
+    series = load_series_by_part(recipe.data, examples, SkippedRows())["train"]
     rows, shortest = sum(len(one.times) for one in series), min(len(one.times) for one in series)
     season = explicit.get("data.season") or find_season(series[0].step, shortest)
     room = max(shortest // 10, 2)  # the smallest part must hold a window

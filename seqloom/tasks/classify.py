@@ -5,6 +5,8 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from ..baselines import most_frequent
 from ..baselines.bags import NaiveBayes, split_words
@@ -18,10 +20,12 @@ from ..metrics import Score
 from ..metrics.classes import class_accuracy
 from ..metrics.labels import accuracy, f1, multilabel_f1, subset_accuracy
 from ..metrics.numbers import mae, r2, rmse
+from ..models import Labeler
 from ..schemas import MostFrequentLabel
 from .labeling import SequenceLabeling
+from .nb_svm_mixture import NBSVMMixture
 from .scoring import Metric
-from .task import Declaration, Task, check_per_symbol
+from .task import Declaration, Mixing, Task, check_per_symbol
 
 Answers = dict[str, list[str]]
 
@@ -49,6 +53,7 @@ def declare(recipe: Recipe) -> Declaration:
         metrics=lambda task: target.metrics,
         quick=target.quick,
         check=lambda task: check_per_symbol(task, weights=task.facts.weights),
+        mixing=Mixing(fit_mixture, load_mixture),
     )
 
 
@@ -58,6 +63,34 @@ def learn(task: Task, prepared: Any) -> MostFrequentLabel:
     weights = counts.sum() / (len(counts) * counts) if len(counts) and counts.all() else counts
     most = most_frequent(prepared.splits["train"].raws["target"])
     return MostFrequentLabel(most_frequent=most, weights=weights.tolist())
+
+
+def fit_mixture(task: Task, net: Labeler, prepared: Any) -> tuple[NBSVMMixture, list[str]] | None:
+    """NB-SVM of the training texts, believed as much as the validation part says; and what it brings, in a sentence."""
+    if not task.recipe.model.nb_svm:
+        return None
+    train, held_out = (prepared.splits[part].ids for part in ("train", "validation"))
+    known = task.target.known_rows(held_out["target"])
+    if not len(known):
+        return None
+    held_out = {side: ids.take(known) for side, ids in held_out.items()}
+    labels = train["target"].values.astype(np.int64)
+    mixture = NBSVMMixture.fit(train["source"], labels, len(task.source), len(task.target))
+    features, truth = task.shape.read_features(net, held_out)
+    own = net.head(features).detach().double().log_softmax(-1).cpu()
+    counted = torch.from_numpy(mixture.score(held_out["source"]))
+    mixture = mixture.weigh(own, counted, truth)
+    own_share, other_share = mixture.shares.tolist()
+    both = own_share * own + other_share * counted
+    net_right, other_right, right = (float((one.argmax(1) == truth).double().mean()) for one in (own, counted, both))
+    return mixture, [
+        f"NB-SVM of tokens and pairs is mixed in: on validation the accuracy of the network alone is {net_right:.3f}, "
+        f"of NB-SVM alone {other_right:.3f}, of both together {right:.3f}"
+    ]
+
+
+def load_mixture(task: Task, tensors: dict[str, Tensor], place: object) -> NBSVMMixture:
+    return NBSVMMixture.from_tensors(tensors, len(task.source), len(task.target), place)
 
 
 def constant_baselines(task: Task, inputs: Sequence[Any]) -> Answers:

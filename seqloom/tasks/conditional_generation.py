@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..architectures.build import build_seq2seq
 from ..config.recipe import Recipe
 from ..data import batching
-from ..data.formats.tables import Skipped
+from ..data.formats.tables import SkippedRows
 from ..data.inputs import InputFile, InputReading, read_inputs
 from ..data.vocabulary import END, SPECIALS, START, UNKNOWN
 from ..errors import DataError, SearchError
@@ -39,7 +39,7 @@ from ..search import (
 from ..search.base import score_of
 from ..search.choosing import Choose, seeds_of
 from .decoding_options import DecodingOptions, Rules
-from .results import Inspection, Likelihood, Predictions, Scored
+from .results import Inspection, Likelihood, Predictions, ScoreWithBaselines
 from .scoring import score_answers
 from .shape import (
     QUICK,
@@ -116,7 +116,7 @@ class ConditionalGeneration(Shape):
             scores["exact"] = right / max(len(rows), 1)
         return scores
 
-    def score(self, model: Generator, examples: Sequence[Sequence[Any]]) -> dict[str, Scored]:
+    def score(self, model: Generator, examples: Sequence[Sequence[Any]]) -> dict[str, ScoreWithBaselines]:
         """Inputs that stand on several lines have several right answers."""
         declared = self.task.declaration
         if not (metrics := declared.metrics(self.task)):
@@ -138,7 +138,7 @@ class ConditionalGeneration(Shape):
     def accept_input(self, raw: Any) -> Any:
         return self.inputs.accept(raw)
 
-    def read_inputs(self, file: str, reading: InputReading, skipped: Skipped) -> InputFile:
+    def read_inputs(self, file: str, reading: InputReading, skipped: SkippedRows) -> InputFile:
         """With the tag beside its source where the model was trained with tags, unless a person says one."""
         tagged = ["tag"] if "tag" in self.task.fields and not reading.tagged else []
         return read_inputs(file, self.task.schema.only("source", *tagged), reading, skipped)

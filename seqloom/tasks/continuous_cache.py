@@ -15,12 +15,11 @@ from torch.nn.functional import normalize
 
 from ..arrays import Doubles
 from ..data.vocabulary import NEVER_WRITTEN
-from ..layers.base import Layer, Memory
+from ..layers.base import Layer
 from ..layers.heads import Head
 from ..layers.padding import full_mask
-from ..layers.state import State
 from ..models import Generator, device_of
-from .wrapping import DecoderBeside, MixingHead, TokenBeside
+from .wrapping import DecoderBeside, TokenMixingHead, wrap_generator
 
 SHARPNESS = (2.0, 5.0, 10.0, 20.0, 40.0)  # that are tried: what the cosine of two states is multiplied by
 ROUNDS = 50  # of expectation and maximization: the share stands still long before
@@ -55,11 +54,7 @@ class ContinuousCache(NamedTuple):
         with torch.no_grad():  # what one token gives says how wide a state is
             first = torch.zeros(1, 1, dtype=torch.long, device=device_of(net))
             features, _ = net.features(first, net.initial_state(1))
-        wrapped = Generator(
-            TokenBeside(net.embed), CacheBeside(net.decoder, self, features[0, 0]), CachedHead(net.head, self)
-        )
-        wrapped.eight_bits = net.eight_bits
-        return wrapped.eval()
+        return wrap_generator(net, CacheBeside(net.decoder, self, features[0, 0]), CachedHead(net.head, self))
 
 
 class CacheBeside(DecoderBeside):
@@ -69,10 +64,10 @@ class CacheBeside(DecoderBeside):
         super().__init__(layer)
         self.cache, self.like = cache, like
 
-    def initial_state(self, batch: int, memory: Memory | None = None) -> State:
+    def begin(self, batch: int) -> tuple[Tensor, ...]:
         keys = self.like.new_zeros(batch, self.cache.length, len(self.like))
         tokens = torch.full(keys.shape[:2], NOTHING, device=keys.device)
-        return self.layer.initial_state(batch, memory), keys, tokens, keys.new_zeros(batch, len(self.like))
+        return keys, tokens, keys.new_zeros(batch, len(self.like))
 
     def look(self, y: Tensor, tokens: Tensor, mask: Tensor | None, *own: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
         """The weights of what is in the cache at each place, and its tokens: (B, T, 2 length)."""
@@ -101,7 +96,7 @@ class CacheBeside(DecoderBeside):
         )
 
 
-class CachedHead(MixingHead):
+class CachedHead(TokenMixingHead):
     """What the net expects, and the tokens of the cache by their weights."""
 
     def __init__(self, head: Head, cache: ContinuousCache) -> None:

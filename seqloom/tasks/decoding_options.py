@@ -8,14 +8,14 @@ from ..data.vocabulary import END, UNKNOWN
 from ..errors import SearchError
 from ..fields import Text
 from ..search import (
-    Banned,
     BannedPhrases,
+    BannedTokens,
     Constraint,
     MinLength,
     NoRepeat,
     Prefix,
     RepetitionPenalty,
-    Required,
+    RequiredTokens,
     Sampling,
     Stop,
     StopText,
@@ -45,7 +45,7 @@ class Rules:
 
     def constraints(self, field: Text, rows: int, steps: int) -> list[Constraint]:
         """The constraints for this many rows and steps."""
-        constraints: list[Constraint] = [] if self.allow_unknown else [Banned([UNKNOWN])]
+        constraints: list[Constraint] = [] if self.allow_unknown else [BannedTokens([UNKNOWN])]
         if self.ban:
             constraints.append(BannedPhrases([encode_rule(field, text) for text in self.ban]))
         if self.prefix:
@@ -53,7 +53,7 @@ class Rules:
         if self.min_length:
             constraints.append(MinLength(min(self.min_length, steps), END))
         if self.require:
-            constraints.append(Required([encode_single(field, text) for text in self.require], END, steps))
+            constraints.append(RequiredTokens([encode_single(field, text) for text in self.require], END, steps))
         if self.no_repeat:
             constraints.append(NoRepeat(self.no_repeat))
         if self.repetition_penalty != 1:

@@ -23,9 +23,9 @@ from ..fields.base import pick_evenly
 from ..layers.heads import Categorical
 from ..metrics import blocks
 from ..models import Batch, Labeler, device_of
-from .filling import Filled
+from .filling import FilledBlank
 from .packed_reading import PackedReading
-from .results import Example, Inspection, Predictions, Scored
+from .results import Example, Inspection, Predictions, ScoreWithBaselines
 from .scoring import score_losses
 from .shape import ROOM, Encoded, check_length
 
@@ -124,7 +124,7 @@ class DocumentReading(PackedReading):
     def validate(self, model: Any, prepared: Any) -> dict[str, float]:
         return {"loss": float(self.losses(model, prepared.splits["validation"].ids)[0].mean())}
 
-    def score(self, model: Any, examples: Sequence[Sequence[Any]]) -> dict[str, Scored]:
+    def score(self, model: Any, examples: Sequence[Sequence[Any]]) -> dict[str, ScoreWithBaselines]:
         losses, usual = self.losses(model, self.encode(examples))
         metrics = self.task.declaration.metrics(self.task)
         return score_losses(metrics, losses, {"unigram": usual}, lambda some: blocks(some, size=1))
@@ -148,7 +148,7 @@ class DocumentReading(PackedReading):
                 picked.append(Example(begin, begin, self.target.decode([int(known[np.argmin(prior[known])])]).strip()))
         return picked
 
-    def fill(self, model: Any, text: str, count: int) -> list[list[Filled]]:
+    def fill(self, model: Any, text: str, count: int) -> list[list[FilledBlank]]:
         raise DataError(
             'a run whose train.objective is "document" has no blanks to fill: "masked" and "bidirectional" have'
         )
@@ -175,7 +175,7 @@ class DocumentReading(PackedReading):
             raised = torch.where(starts, logs.exp() * (logs - self.prior), -torch.inf)
             best = raised.topk(min(beam or LISTED, int(starts.sum()))).indices.tolist()
             words = [
-                Filled(self.target.decode([one]).strip(), float(logs[one]), float(logs[one].exp())) for one in best
+                FilledBlank(self.target.decode([one]).strip(), float(logs[one]), float(logs[one].exp())) for one in best
             ]
             answers.append(Predictions(words))
         return answers

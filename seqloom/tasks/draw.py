@@ -23,7 +23,7 @@ from .conditional_generation import ConditionalGeneration
 from .free_generation import compute_losses
 from .generation import SamplingOptions
 from .image_writer import ImageWriter
-from .results import Scored
+from .results import ScoreWithBaselines
 from .scoring import score_losses
 from .shape import ROOM, Encoded
 from .task import Declaration, Task, check_per_symbol
@@ -67,7 +67,7 @@ def baselines(task: Task, squares: Any) -> dict[str, Doubles]:
     }
 
 
-def score_images(task: Task, model: Generator, examples: Sequence[Sequence[Any]]) -> dict[str, Scored]:
+def score_images(task: Task, model: Generator, examples: Sequence[Sequence[Any]]) -> dict[str, ScoreWithBaselines]:
     """How surprising real images are, and how many of its own are most like a real one of the same name."""
     encoded, count = task.shape.encode(examples), task.target.count
 
@@ -93,7 +93,9 @@ def compute_image_losses(task: Task, model: Generator, encoded: Encoded) -> Doub
     return losses.reshape(-1)
 
 
-def score_drawings(task: Task, model: Generator, images: Sequence[Bytes], names: Sequence[str]) -> dict[str, Scored]:
+def score_drawings(
+    task: Task, model: Generator, images: Sequence[Bytes], names: Sequence[str]
+) -> dict[str, ScoreWithBaselines]:
     """Whether a drawing is most like a real image of its name; half of those at hand are known, half are asked."""
     different = sorted(set(names))
     known, judged = (list(zip(images, names, strict=True))[half::2][:KNOWN] for half in (0, 1))
@@ -108,7 +110,7 @@ def score_drawings(task: Task, model: Generator, images: Sequence[Bytes], names:
     what = f"{len(drawn)} drawings at temperature {TEMPERATURE}"
     scale = f"share of {what} that are most like a real image of the same name; 1 is all"
     others = {"real images": share_right(known, judged, scale).value, "chance": 1 / len(different)}
-    return {"read right": Scored(share_right(known, drawn, scale), others)}
+    return {"read right": ScoreWithBaselines(share_right(known, drawn, scale), others)}
 
 
 def share_right(known: Sequence[tuple[Bytes, str]], judged: Sequence[tuple[Bytes, str]], scale: str) -> Score:

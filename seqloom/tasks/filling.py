@@ -22,7 +22,7 @@ BLANK = re.compile(r"_{2,}|\[MASK\]|<mask>")
 
 
 @dataclass(frozen=True)
-class Filled(Prediction):
+class FilledBlank(Prediction):
     """A word for a blank."""
 
     probability: float
@@ -62,7 +62,7 @@ def encode_blanks(field: Text, text: str) -> Blanks:
     return Blanks(np.array(ids, dtype=np.int64), np.array(hidden), sizes, spaced)
 
 
-def fill_blanks(field: Text, blanks: Blanks, logs: Tensor, count: int) -> list[list[Filled]]:
+def fill_blanks(field: Text, blanks: Blanks, logs: Tensor, count: int) -> list[list[FilledBlank]]:
     """The likeliest words for each blank; `logs` (hidden tokens, symbols) are log-probabilities. Their probabilities
     are among the words that can stand there: those that begin as the text before the blank asks for."""
     starts, letters = field.begins_word(), field.unit == "character"
@@ -80,7 +80,7 @@ def fill_blanks(field: Text, blanks: Blanks, logs: Tensor, count: int) -> list[l
     return candidates
 
 
-def rank(field: Text, logs: Tensor, count: int) -> list[Filled]:
+def rank(field: Text, logs: Tensor, count: int) -> list[FilledBlank]:
     """The likeliest sequences of tokens, as if the tokens of a blank did not depend on one another."""
     best: list[tuple[float, list[int]]] = [(0.0, [])]
     for row in logs:
@@ -94,10 +94,10 @@ def rank(field: Text, logs: Tensor, count: int) -> list[Filled]:
         best = nlargest(count, grown, key=lambda pair: pair[0])
     letters = field.unit == "character"
     words = [(score, field.decode(ids)) for score, ids in best]
-    return [Filled(word if letters else word.strip(), score, exp(score)) for score, word in words]
+    return [FilledBlank(word if letters else word.strip(), score, exp(score)) for score, word in words]
 
 
-def join_filled(text: str, filled: Sequence[Sequence[Filled]], count: int) -> list[Prediction]:
+def join_filled(text: str, filled: Sequence[Sequence[FilledBlank]], count: int) -> list[Prediction]:
     """The whole text with its blanks filled in the likeliest ways; the score is the sum of their log-probabilities."""
     pieces = BLANK.split(text)
     best: list[tuple[float, list[str]]] = [(0.0, [])]

@@ -5,12 +5,12 @@ from typing import Any
 
 from ..config.recipe import Recipe
 from ..data.schema import Schema, Side
-from ..data.series_windows import Prepared, Scale, Windows, prepare
+from ..data.series_windows import PreparedSeries, Scale, Windows, prepare
 from ..errors import RunError
 from ..fields import Field, TimeSeries
 from .forecast_baselines import ForecastBaselines, score_forecasts
 from .forecast_windows import ForecastWindows
-from .results import Scored
+from .results import ScoreWithBaselines
 from .task import Declaration, Note, Task
 
 
@@ -27,7 +27,9 @@ def declare(recipe: Recipe) -> Declaration:
     )
 
 
-def load_series(recipe: Recipe, schema: Schema, note: Note, examples: object, known: dict[str, Any] | None) -> Prepared:
+def load_series(
+    recipe: Recipe, schema: Schema, note: Note, examples: object, known: dict[str, Any] | None
+) -> PreparedSeries:
     """All series, parted in time, on the scale of the training part or, where fields are known, of theirs."""
     field: TimeSeries | None = known["series"] if known else None
     prepared = prepare(recipe.data, note, examples, None if field is None else field.scale)
@@ -37,7 +39,7 @@ def load_series(recipe: Recipe, schema: Schema, note: Note, examples: object, kn
     return replace(prepared, fields={"series": fitted})
 
 
-def learn(task: Task, prepared: Prepared) -> ForecastBaselines:
+def learn(task: Task, prepared: PreparedSeries) -> ForecastBaselines:
     variables = len(task.fields["series"])
     levels = task.recipe.model.quantiles
     return ForecastBaselines.fit(prepared.training, prepared.scale, variables, task.recipe.data, levels)
@@ -57,7 +59,7 @@ def check_baselines(task: Task) -> None:
         raise RunError("task.json does not hold what baselines know of each of its series")
 
 
-def score(task: Task, model: Any, windows: Windows) -> dict[str, Scored]:
+def score(task: Task, model: Any, windows: Windows) -> dict[str, ScoreWithBaselines]:
     """Every score of the forecasts, on the scale of training and in units, beside those of the baselines."""
     shape: ForecastWindows = task.shape
     series, forecasts = shape.series, shape.forecast(model, windows)

@@ -6,6 +6,7 @@ interval from single windows would be far too sure of itself.
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from pydantic import FiniteFloat
@@ -18,7 +19,8 @@ from ..data.formats.series import Series
 from ..data.series_windows import Scale, Windows
 from ..metrics import Score
 from ..schemas import Shape
-from .results import Scored
+from .results import ScoreWithBaselines
+from .scoring import Metric, score_beside
 
 LAGS = 200  # at most, of the linear autoregression
 FITTED = 50_000  # rows at most that it is fitted on: the last ones of training
@@ -100,7 +102,7 @@ def score_forecasts(
     names: Sequence[str],
     baselines: ForecastBaselines,
     others: dict[str, Doubles],
-) -> dict[str, Scored]:
+) -> dict[str, ScoreWithBaselines]:
     """All scores of forecasts (N, H, V), with quantiles (N, H, V, Q), on the scale of training and in its units."""
     variables = len(names)
     targets = windows.targets()[..., :variables].astype(np.float64)
@@ -109,17 +111,18 @@ def score_forecasts(
     others = {name: make_blocks(one, size) for name, one in others.items()}
     padding = truth.size - targets.size
 
-    def beside(metric: metrics.numbers.Metric, part: slice | int = slice(None)) -> Scored:
-        score = metric(ours[..., part], truth[..., part])
+    def beside(metric: Metric, part: slice | int = slice(None)) -> ScoreWithBaselines:
+        def measure(guess: Doubles, *, intervals: bool) -> Score:
+            return metric(guess[..., part], truth[..., part], intervals=intervals)
+
         share = padding if isinstance(part, slice) else padding // variables
-        plain = replace(score, missing=score.missing - share)
-        return Scored(plain, {name: metric(one[..., part], truth[..., part]).value for name, one in others.items()})
+        return drop_padding(score_beside(measure, ours, others), share)
 
     scores = {"MSE (scaled)": beside(metrics.mse), "MAE (scaled)": beside(metrics.mae)}
     unit = np.broadcast_to((baselines.look_up(windows, baselines.unit) / scale.spread)[:, None], targets.shape)
     if (unit > 0).any():
         units = make_blocks(unit, size)
-        scores["MASE"] = beside(lambda guess, target: metrics.mase(guess, target, units))
+        scores["MASE"] = beside(partial(metrics.mase, scale=units))
     if len(levels) > 1:
         quantiles = make_blocks(forecasts, size)
         scores |= score_spread(quantiles, truth, others, levels, padding, np.array(baselines.climate))
@@ -138,27 +141,31 @@ def score_spread(
     levels: Sequence[float],
     padding: int,
     climate: Doubles,
-) -> dict[str, Scored]:
+) -> dict[str, ScoreWithBaselines]:
     """How good the quantiles are; a baseline that forecasts one number forecasts it for all of them.
 
     Only the climate (V, Q), the quantiles of all training values, forecasts an interval: its coverage is the baseline.
     """
 
-    def plain(score: Score) -> Score:
-        return replace(score, missing=score.missing - padding)
+    def measure_loss(guess: Doubles, *, intervals: bool) -> Score:
+        return metrics.quantile_loss(guess, truth, levels, intervals=intervals)
 
-    loss = metrics.quantile_loss(quantiles, truth, levels)
+    def measure_coverage(guess: Doubles, *, intervals: bool) -> Score:
+        return metrics.coverage(guess[..., 0], guess[..., -1], truth, nominal, intervals=intervals)
+
+    nominal = levels[-1] - levels[0]
     repeated = {name: np.repeat(one[..., None], len(levels), -1) for name, one in others.items()}
     always = {CLIMATE: np.broadcast_to(climate, quantiles.shape)} if climate.size else {}
-    repeated |= always
-    losses = {name: metrics.quantile_loss(one, truth, levels, intervals=False).value for name, one in repeated.items()}
-    nominal = levels[-1] - levels[0]
-    inside = metrics.coverage(quantiles[..., 0], quantiles[..., -1], truth, nominal)
-    covered = {
-        name: metrics.coverage(one[..., 0], one[..., -1], truth, nominal, intervals=False).value
-        for name, one in always.items()
+    scores = {
+        "quantile loss (scaled)": score_beside(measure_loss, quantiles, repeated | always),
+        "coverage": score_beside(measure_coverage, quantiles, always),
     }
-    return {"quantile loss (scaled)": Scored(plain(loss), losses), "coverage": Scored(plain(inside), covered)}
+    return {name: drop_padding(one, padding) for name, one in scores.items()}
+
+
+def drop_padding(one: ScoreWithBaselines, padding: int) -> ScoreWithBaselines:
+    """What fills up the last block is not missing."""
+    return replace(one, score=replace(one.score, missing=one.score.missing - padding))
 
 
 def measure_climate(values: Doubles, levels: Sequence[float]) -> list[list[float]]:
@@ -179,8 +186,11 @@ def average_known(values: Doubles, otherwise: Doubles) -> Doubles:
     return np.where(count > 0, np.where(known, values, 0).sum(-2) / np.maximum(count, 1), otherwise)
 
 
-def scale_metric(metric: metrics.numbers.Metric, spread: float) -> metrics.numbers.Metric:
-    return lambda guess, truth: metric(guess * spread, truth * spread)
+def scale_metric(metric: Metric, spread: float) -> Metric:
+    def measure(guess: Doubles, truth: Doubles, /, *, intervals: bool = True) -> Score:
+        return metric(guess * spread, truth * spread, intervals=intervals)
+
+    return measure
 
 
 def choose_block_size(count: int, windows: Windows) -> int:

@@ -14,8 +14,9 @@ from ..architectures.build import build_forecaster
 from ..arrays import Doubles
 from ..baselines.numbers import LinearAutoregression
 from ..config.recipe import Recipe
+from ..counts import format_count
 from ..data.formats.series import Series
-from ..data.formats.tables import Skipped
+from ..data.formats.tables import SkippedRows
 from ..data.formats.times import format_following_times, format_times
 from ..data.inputs import Input, InputFile, InputReading
 from ..data.preview import PREVIEWED, Preview, SidePreview
@@ -214,7 +215,7 @@ class ForecastWindows(Shape):
             values = self.series.scale.restore(windows.panel.values[rows])
             first, last = format_times(windows.panel.times[rows][[0, -1]])
             head = "; ".join(map(format_numbers, values[:PREVIEWED]))
-            raw = f"{len(values)} rows from {first} to {last}: {head} …"
+            raw = f"{format_count(len(values), 'row')} from {first} to {last}: {head} …"
             elements = [format_numbers(element) for element in seen[name]]
             preview[name] = SidePreview(raw, elements, len(elements), len(elements))
         return preview
@@ -228,7 +229,7 @@ class ForecastWindows(Shape):
         times = format_following_times(read.times[-1:], read.step, windows.horizon)
         target = dict(zip(series.variables, values[windows.context :].T.tolist(), strict=False))
         table = format_table(times, target, {name: {} for name in target})
-        text = f"{windows.context} rows, the last before {times[0]}"
+        text = f"{format_count(windows.context, 'row')}, the last before {times[0]}"
         return Example(read, text, "\n".join(table), whole, target)
 
     def error(self, prediction: Any, example: Example) -> float:
@@ -257,7 +258,7 @@ class ForecastWindows(Shape):
     def accept_input(self, raw: Any) -> Series:
         return self.series.read_one(raw, self.recipe.data)
 
-    def read_inputs(self, file: str, reading: InputReading, skipped: Skipped) -> InputFile:
+    def read_inputs(self, file: str, reading: InputReading, skipped: SkippedRows) -> InputFile:
         """A table of a person's own: its series, each with its name."""
         data, column = reading.apply(self.recipe.data), self.recipe.data.series or "series"
         if reading.format:
@@ -307,8 +308,10 @@ class ForecastWindows(Shape):
         """The end of a series, which holds what was to be forecast as well: without it there is no loss to look at."""
         series, context, horizon = self.accept_input(raw), self.recipe.data.context, self.recipe.data.horizon
         if len(series.times) < context + horizon:
-            needed = f"{context} rows to read and {horizon} that follow"
-            raise DataError(f"{series.name!r} has {len(series.times)} rows, but to look inside it takes {needed}")
+            needed = f"{format_count(context, 'row')} to read and {horizon} that follow"
+            raise DataError(
+                f"{series.name!r} has {format_count(len(series.times), 'row')}, but to look inside it takes {needed}"
+            )
         windows = self.last_windows([cut_series(series, slice(-context - horizon, None))])
         batch = self.collate(windows, windows.starts)
         elements = [str(number) for number in range(1, batch.inputs.shape[1] + 1)]

@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ..counts import format_count
 from ..data.formats.chorales import LOWEST
 from ..data.frames import KEYS
 from ..data.music.abc_playback import Sound
@@ -96,7 +97,10 @@ class FrameWriter:
             sounds = play_frames(parse_frames(text.output))
             save_midi(sounds, WHOLE, path.with_suffix(".mid"))
             save_wav(synthesize_sounds(sounds, WHOLE), path.with_suffix(".wav"))
-            yield f"{path.name}, {path.with_suffix('.mid').name}, {path.with_suffix('.wav').name}: {len(sounds)} notes"
+            yield (
+                f"{path.name}, {path.with_suffix('.mid').name}, {path.with_suffix('.wav').name}: "
+                f"{format_count(len(sounds), 'note')}"
+            )
 
 
 class FrameSampler:

@@ -19,7 +19,7 @@ from ..arrays import Doubles
 from ..config.recipe import Recipe
 from ..data import batching, streams
 from ..data.datasets import read_frame
-from ..data.formats.tables import ENDINGS, Skipped
+from ..data.formats.tables import ENDINGS, SkippedRows
 from ..data.inputs import ALONE, TABLES, Input, InputFile, InputReading, ending_of, read_inputs
 from ..data.streams import Places, Spans
 from ..errors import DataError, RecipeError
@@ -29,7 +29,7 @@ from ..metrics import blocks
 from ..models import Batch, Generator, device_of
 from ..search import Recorder
 from .generation import SamplingOptions
-from .results import Example, Inspection, Likelihood, Predictions, Scored
+from .results import Example, Inspection, Likelihood, Predictions, ScoreWithBaselines
 from .scoring import score_losses
 from .shape import ROOM, Encoded, Shape, check_window, count_positions, is_several
 
@@ -146,7 +146,7 @@ class FreeGeneration(Shape):
         quick = self.task.declaration.quick or {}
         return {"loss": loss} | {name: float(measure(loss)) for name, measure in quick.items()}
 
-    def score(self, model: Generator, examples: Sequence[Sequence[Any]]) -> dict[str, Scored]:
+    def score(self, model: Generator, examples: Sequence[Sequence[Any]]) -> dict[str, ScoreWithBaselines]:
         declared, encoded = self.task.declaration, self.encode(examples)
         metrics, baselines = declared.metrics(self.task, encoded, examples), declared.baselines(self.task, encoded)
         return score_losses(metrics, self.losses(model, encoded), baselines, partial(self.shares, encoded))
@@ -185,7 +185,7 @@ class FreeGeneration(Shape):
             return read_frame(raw, self.task.schema)
         return list(raw) if is_several(raw) else None
 
-    def read_inputs(self, file: str, reading: InputReading, skipped: Skipped) -> InputFile:
+    def read_inputs(self, file: str, reading: InputReading, skipped: SkippedRows) -> InputFile:
         """Whole documents; of a table those of one column, with the rows that they stand in."""
         if self.target.is_text and (reading.format or ENDINGS.get(ending_of(file))) in TABLES:
             return read_inputs(file, self.task.schema.only("target"), reading, skipped)

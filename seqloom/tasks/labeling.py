@@ -14,6 +14,7 @@ from torch import Tensor
 from ..architectures.build import build_labeler
 from ..arrays import Doubles
 from ..config.recipe import Recipe
+from ..counts import format_count
 from ..data import batching
 from ..data.pretokenized import SEPARATOR, split_elements
 from ..data.ragged import Ragged
@@ -28,7 +29,7 @@ from ..models import Batch, Labeler, device_of
 from .counted_tags import begin_with_counts
 from .linear_probe import begin_with_probe
 from .naive_bayes import begin_with_naive_bayes
-from .results import Inspection, Likelihood, Predictions, Scored
+from .results import Inspection, Likelihood, Predictions, ScoreWithBaselines
 from .scoring import score_answers
 from .shape import ROOM, Encoded, Shape, check_length, check_positions
 
@@ -57,13 +58,19 @@ class SequenceLabeling(Shape):
         if settings.hidden:
             note("model.naive_bayes begins nothing: model.hidden puts a layer before the labels")
             return False
+        if settings.pool not in ("", "sqrtn"):
+            note(f'model.naive_bayes begins nothing: model.pool is "{settings.pool}", and "sqrtn" adds evidence up')
+            return False
         if task.prepared is None:
             note("model.naive_bayes begins nothing: the training examples are not at hand")
             return False
         splits, names = task.prepared.splits, len(task.target)
         initialized = begin_with_naive_bayes(model, splits["train"].ids, splits["validation"].ids, names)
         if not initialized:
-            note(f"model.naive_bayes begins nothing: there are {names} labels, and model.size is {settings.size}")
+            note(
+                f"model.naive_bayes begins nothing: the target has {format_count(names, 'label')}, and "
+                f"model.size is {settings.size}"
+            )
         return initialized
 
     def begin_head(self, model: Labeler, note: Callable[[str], object]) -> None:
@@ -79,21 +86,23 @@ class SequenceLabeling(Shape):
         features, labels = self.read_features(model, some)
         penalty = begin_with_probe(model.head.project, features, labels, self.recipe.train.seed)
         note(
-            f"the head begins as a logistic regression on what the body knows of {len(labels):,} training examples "
+            "the head begins as a logistic regression on what the body knows of "
+            f"{format_count(len(labels), 'training example')} "
             f"(penalty {penalty:g}, by cross-validation)"
         )
 
     @torch.no_grad()
     def read_features(self, model: Labeler, encoded: Encoded) -> tuple[Tensor, Tensor]:
         """What the head sees of examples (N, D), and their labels (N,)."""
-        features, labels, training = [], [], model.training
+        features, training = [], model.training
         model.eval()
-        for rows in batching.plan_scoring(self.lengths(encoded), ROOM):
+        plan = list(batching.plan_scoring(self.lengths(encoded), ROOM))
+        for rows in plan:
             batch = self.collate(encoded, rows)
             features.append(model.features(batch.inputs, batch.mask))
-            labels.append(batch.target)
         model.train(training)
-        return torch.cat(features), torch.cat(labels)
+        back = torch.from_numpy(np.argsort(np.concatenate(plan)))  # batches are made by length
+        return torch.cat(features)[back], self.task.target.targets(encoded["target"], np.arange(len(back)))
 
     def lengths(self, encoded: Encoded) -> NDArray[np.int64]:
         return self.source.lengths(encoded["source"], self.recipe.model)[:, None]
@@ -111,7 +120,7 @@ class SequenceLabeling(Shape):
             scores[name] = metric(answers, list(part.raws["target"]), intervals=False).value
         return scores
 
-    def score(self, model: Labeler, examples: Sequence[Sequence[Any]]) -> dict[str, Scored]:
+    def score(self, model: Labeler, examples: Sequence[Sequence[Any]]) -> dict[str, ScoreWithBaselines]:
         declared, (inputs, targets) = self.task.declaration, zip(*examples, strict=True)
         encoded = self.source.encode_many(inputs)
         predictions = [best for best, *_ in self.predict_encoded(model, encoded, 1)]
@@ -219,7 +228,7 @@ class ElementLabeling(Shape):
             scores[name] = metric(answers, cut, intervals=False).value
         return scores
 
-    def score(self, model: Labeler, examples: Sequence[Sequence[Any]]) -> dict[str, Scored]:
+    def score(self, model: Labeler, examples: Sequence[Sequence[Any]]) -> dict[str, ScoreWithBaselines]:
         declared, (inputs, texts) = self.task.declaration, zip(*examples, strict=True)
         answers = [labels for labels, _ in self.label(model, inputs)]
         targets = [split_elements(text) for text in texts]
@@ -280,7 +289,7 @@ class ElementLabeling(Shape):
         target.check_answer(SEPARATOR.join(tags))
         encoded = self.encode([(given, SEPARATOR.join([*tags, ""]))])
         if (elements := int(encoded["source"].lengths[0])) != len(tags):
-            raise DataError(f"there are {len(tags)} tags for {elements} elements: {text!r:.60}")
+            raise DataError(f"{format_count(len(tags), 'tag')} for {format_count(elements, 'element')}: {text!r:.60}")
         pieces = {side: split_long(ids, self.most)[0] for side, ids in encoded.items()}
         check_length(pieces["source"].lengths, self.recipe.model.side("encoder"))
         logs: list[float] = []

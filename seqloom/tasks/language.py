@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from torch import Tensor
 
 from ..arrays import Doubles, Integers
 from ..baselines.language import NGram, compute_uniform_losses
@@ -20,11 +21,11 @@ from ..models import Generator
 from ..schemas import SymbolCounts
 from .continuous_cache import ContinuousCache
 from .free_generation import FreeGeneration
-from .mixture import Mixture
+from .mixture import TokenMixture
 from .ngram_mixture import NGramMixture, number_tokens
 from .scoring import Metric
 from .shape import Encoded
-from .task import Declaration, Task, check_per_symbol
+from .task import Declaration, Mixing, Task, check_per_symbol
 from .text_writer import TextWriter
 
 LETTERS, OTHERS = 6, 4  # the order of the n-gram model to beat: of characters, and of anything longer
@@ -44,7 +45,7 @@ def declare(recipe: Recipe) -> Declaration:
         metrics=metrics,
         quick={"perplexity": np.exp},
         writer=TextWriter,
-        mix=None if recipe.task == "pretrain" else fit_mixture,
+        mixing=None if recipe.task == "pretrain" else Mixing(fit_mixture, load_mixture),
         check=lambda task: check_per_symbol(task, counts=task.facts.counts),
     )
 
@@ -80,7 +81,11 @@ def baselines(task: Task, encoded: Encoded) -> dict[str, Doubles]:
     return losses
 
 
-def fit_mixture(task: Task, net: Generator, prepared: Any) -> tuple[Mixture, list[str]] | None:
+def load_mixture(task: Task, tensors: dict[str, Tensor], place: object) -> TokenMixture:
+    return TokenMixture.from_tensors(tensors, len(task.target) - len(NEVER_WRITTEN), place)
+
+
+def fit_mixture(task: Task, net: Generator, prepared: Any) -> tuple[TokenMixture, list[str]] | None:
     """What is mixed in, believed as much as the validation part says; and what each brings, in a sentence."""
     settings, held_out = task.recipe.model, prepared.splits["validation"].ids
     if not (settings.cache or settings.ngram) or not len(task.target.places(held_out["target"])):
@@ -99,7 +104,7 @@ def fit_mixture(task: Task, net: Generator, prepared: Any) -> tuple[Mixture, lis
         held = losses, *read_contexts(task, counted, held_out)
         ngram = NGramMixture.fit(counted, *held)
         sentences.append(ngram.describe(*held, of="the network and its cache" if cache else "the network alone"))
-    return (Mixture(cache, ngram), sentences) if sentences else None
+    return (TokenMixture(cache, ngram), sentences) if sentences else None
 
 
 def count_ngrams(task: Task, prepared: Any) -> NGram | None:

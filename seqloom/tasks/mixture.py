@@ -1,6 +1,7 @@
 """What is mixed into what a trained net expects: a cache of what was read, an n-gram model of the training text."""
 
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from torch import Tensor
@@ -13,7 +14,21 @@ from .ngram_mixture import NGramMixture
 CACHE = "cache"
 
 
-class Mixture(NamedTuple):
+class Mixture(Protocol):
+    """What is mixed into the answers of a trained net."""
+
+    @property
+    def settings(self) -> Sequence[str]:
+        """The settings that want it."""
+
+    def wrap(self, net: Any) -> Any:
+        """The net with what is mixed in; the net stays as it is."""
+
+    def to_arrays(self) -> dict[str, Any]:
+        """By name, for the run folder."""
+
+
+class TokenMixture(NamedTuple):
     """One of them, or both: the cache stands next to the net, the n-gram model around the two."""
 
     cache: ContinuousCache | None
@@ -37,7 +52,7 @@ class Mixture(NamedTuple):
         return arrays if self.cache is None else arrays | {CACHE: np.array(self.cache, dtype=np.float64)}
 
     @classmethod
-    def from_tensors(cls, tensors: dict[str, Tensor], vocabulary: int, place: object) -> "Mixture":
+    def from_tensors(cls, tensors: dict[str, Tensor], vocabulary: int, place: object) -> "TokenMixture":
         """What `to_arrays` gave; RunError if it cannot be that."""
         cache, ngram = None, None
         if (stored := tensors.pop(CACHE, None)) is not None:

@@ -24,7 +24,7 @@ from . import language
 from .frame_writer import FrameWriter
 from .free_generation import FreeGeneration
 from .generation import SamplingOptions
-from .results import Scored
+from .results import ScoreWithBaselines
 from .scoring import Metric
 from .shape import Encoded
 from .task import Declaration, Task, check_per_symbol
@@ -62,7 +62,7 @@ def declare_chords(recipe: Recipe) -> Declaration:
 # --- tunes ---
 
 
-def score_tunes(task: Task, model: Generator, examples: Sequence[Sequence[str]]) -> dict[str, Scored]:
+def score_tunes(task: Task, model: Generator, examples: Sequence[Sequence[str]]) -> dict[str, ScoreWithBaselines]:
     """How many tunes of its own parse, fill their bars and end, and how much of them it has from training."""
     options = SamplingOptions(LONGEST, TEMPERATURE, count=WRITTEN, seed=task.recipe.train.seed)
     own = task.writer.generate(model, "", options).finish()
@@ -71,10 +71,10 @@ def score_tunes(task: Task, model: Generator, examples: Sequence[Sequence[str]])
     good = share_well_formed(right, f"tunes, temperature {TEMPERATURE},")
     others = share_well_formed([not find_faults(text) for text in real], "tunes")
     originality = score_originality(task, [text.output for text in own], real)
-    return {"well formed": Scored(good, {"real tunes": others.value})} | originality
+    return {"well formed": ScoreWithBaselines(good, {"real tunes": others.value})} | originality
 
 
-def score_originality(task: Task, own: Sequence[str], real: Sequence[str]) -> dict[str, Scored]:
+def score_originality(task: Task, own: Sequence[str], real: Sequence[str]) -> dict[str, ScoreWithBaselines]:
     """How much of its own tunes it has from training, beside real ones; only while the training tunes are there."""
     if task.prepared is None:
         return {}
@@ -83,7 +83,7 @@ def score_originality(task: Task, own: Sequence[str], real: Sequence[str]) -> di
         score_copied(find_copied([extract_notes(text) for text in texts], known), "tunes")
         for texts in (own, real[:WRITTEN])
     )
-    return {name: Scored(ours[name], {"real tunes": theirs[name].value}) for name in ours}
+    return {name: ScoreWithBaselines(ours[name], {"real tunes": theirs[name].value}) for name in ours}
 
 
 def share_well_formed(right: Sequence[bool], what: str) -> Score:

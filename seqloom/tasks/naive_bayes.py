@@ -44,7 +44,7 @@ def choose_trust(evidence: Doubles, biases: Doubles, length: float, source: Ragg
     """The trust by which these labels of validation are likeliest."""
     owner = np.repeat(np.arange(len(source)), source.lengths)
     sums = np.stack([np.bincount(owner, row[source.values], len(source)) for row in evidence.T], 1)
-    scores = torch.from_numpy(length * sums / np.maximum(source.lengths, 1)[:, None] + biases)
+    scores = torch.from_numpy(sums * (length / np.maximum(source.lengths, 1))[:, None] ** 0.5 + biases)
     truth = torch.from_numpy(labels.values.astype(np.int64))
     kept = (truth >= 0) & (truth < len(biases))
     if not kept.any():
@@ -68,6 +68,6 @@ def begin_with_naive_bayes(
     embed.weight.mul_(SMALL)
     embed.weight[:, :names] = torch.from_numpy(evidence * length**0.5 / embed.scale)
     project.weight.mul_(SMALL)
-    project.weight[:, :names] = trust * length**0.5 * torch.eye(names)
+    project.weight[:, :names] = trust * torch.eye(names)
     project.bias.copy_(torch.from_numpy(trust * biases))
     return True

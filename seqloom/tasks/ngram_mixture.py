@@ -15,11 +15,10 @@ from ..arrays import Doubles, Integers
 from ..baselines.language import UNSEEN, NGram, Order
 from ..data.vocabulary import END, NEVER_WRITTEN, START
 from ..errors import RunError
-from ..layers.base import Layer, Memory
+from ..layers.base import Layer
 from ..layers.heads import Head
-from ..layers.state import State
 from ..models import Generator
-from .wrapping import DecoderBeside, MixingHead, TokenBeside
+from .wrapping import DecoderBeside, TokenMixingHead, wrap_generator
 
 PASSED = (0.1, 0.3, 0.6)  # what a context passes on to shorter ones: the less, the better it is known
 ROUNDS = 50  # of expectation and maximization: the shares stand still long before
@@ -75,11 +74,7 @@ class NGramMixture(NamedTuple):
         """The net with the n-gram model beside it; the net stays as it is."""
         outputs = self.ngram.vocabulary + len(NEVER_WRITTEN)
         numbers = number_tokens(outputs)
-        wrapped = Generator(
-            TokenBeside(net.embed), ContextBeside(net.decoder, self.ngram, numbers), CountedHead(net.head, self)
-        )
-        wrapped.eight_bits = net.eight_bits
-        return wrapped.eval()
+        return wrap_generator(net, ContextBeside(net.decoder, self.ngram, numbers), CountedHead(net.head, self))
 
     # --- in the run folder ---
 
@@ -142,8 +137,8 @@ class ContextBeside(DecoderBeside):
         super().__init__(layer)
         self.ngram, self.numbers = ngram, numbers
 
-    def initial_state(self, batch: int, memory: Memory | None = None) -> State:
-        return self.layer.initial_state(batch, memory), torch.from_numpy(self.ngram.begin(batch))
+    def begin(self, batch: int) -> tuple[Tensor, ...]:
+        return (torch.from_numpy(self.ngram.begin(batch)),)
 
     def look(self, y: Tensor, tokens: Tensor, mask: Tensor | None, *own: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
         """The contexts (B, T, n) after each token, and those after the last; padding is passed over."""
@@ -160,7 +155,7 @@ class ContextBeside(DecoderBeside):
         return torch.from_numpy(contexts * known[..., None]), (torch.from_numpy(last).to(before.device),)
 
 
-class CountedHead(MixingHead):
+class CountedHead(TokenMixingHead):
     """What the net expects and what the n-gram model expects."""
 
     def __init__(self, head: Head, mixture: NGramMixture) -> None:

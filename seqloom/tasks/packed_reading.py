@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from ..architectures.build import tie
 from ..config.recipe import Recipe
 from ..data import batching, streams
-from ..data.formats.tables import Skipped
+from ..data.formats.tables import SkippedRows
 from ..data.inputs import InputFile, InputReading, read_inputs
 from ..data.masking import draw_for, draw_masks
 from ..data.streams import LazyBatches, Places, Spans
@@ -30,9 +30,9 @@ from ..layers.transformer import ACTIVATIONS
 from ..metrics import blocks
 from ..metrics.labels import accuracy
 from ..models import Batch, BidirectionalLanguageModel, Labeler, NextSentenceModel, device_of
-from .filling import Filled, encode_blanks, fill_blanks, join_filled
+from .filling import FilledBlank, encode_blanks, fill_blanks, join_filled
 from .free_generation import FreeGeneration
-from .results import Example, Inspection, Predictions, Scored
+from .results import Example, Inspection, Predictions, ScoreWithBaselines
 from .scoring import score_losses
 from .shape import ROOM, Encoded, Shape, check_length, count_positions
 
@@ -113,7 +113,7 @@ class PackedReading(Shape):
         share = float((best == true).mean()) if len(true) else 0.0
         return {"loss": float(losses.mean()) if len(losses) else float("nan"), "accuracy": share}
 
-    def score(self, model: Any, examples: Sequence[Sequence[Any]]) -> dict[str, Scored]:
+    def score(self, model: Any, examples: Sequence[Sequence[Any]]) -> dict[str, ScoreWithBaselines]:
         """How well tokens are told, against those who know only how often each occurs."""
         declared, encoded = self.task.declaration, self.encode(examples)
         losses, best, true = self.measure(model, encoded)
@@ -129,7 +129,7 @@ class PackedReading(Shape):
         frequent = [str(np.argmax(self.task.facts.counts))] * len(true)
         texts = [[str(one) for one in column.tolist()] for column in (best, true)]
         usual = {"most frequent": accuracy(frequent, texts[1], intervals=False).value}
-        return {"accuracy": Scored(accuracy(*texts), usual)} | scores
+        return {"accuracy": ScoreWithBaselines(accuracy(*texts), usual)} | scores
 
     # --- examples and answers ---
 
@@ -150,7 +150,7 @@ class PackedReading(Shape):
         encode_blanks(self.target, raw)
         return raw
 
-    def read_inputs(self, file: str, reading: InputReading, skipped: Skipped) -> InputFile:
+    def read_inputs(self, file: str, reading: InputReading, skipped: SkippedRows) -> InputFile:
         return read_inputs(file, self.task.schema.only("target"), reading, skipped)
 
     def pick_examples(self, examples: Sequence[Any], at_most: int) -> list[Example]:
@@ -166,7 +166,7 @@ class PackedReading(Shape):
                 chosen.append(Example(text, text, " ".join(some)))
         return chosen
 
-    def fill(self, model: Any, text: str, count: int) -> list[list[Filled]]:
+    def fill(self, model: Any, text: str, count: int) -> list[list[FilledBlank]]:
         """For each blank of a text the likeliest words, best first."""
         blanks = encode_blanks(self.target, text)
         inputs = torch.from_numpy(blanks.ids)[None]

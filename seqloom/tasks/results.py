@@ -68,9 +68,19 @@ class Inspection:
 
 
 @dataclass(frozen=True)
-class Scored:
+class Lead:
+    """By how much a baseline is better than the model: the 95 % interval of the difference."""
+
+    baseline: str
+    interval: tuple[float, float] | None  # None: there are too few examples to have one
+    examples: int
+
+
+@dataclass(frozen=True)
+class ScoreWithBaselines:
     """A score of a model with the same score of what anyone could do without one."""
 
     score: Score
     baselines: dict[str, float]
     by_length: dict[str, Any] = field(default_factory=dict)  # of what is read: value and examples of some lengths
+    ahead: Lead | None = None  # that of the best baseline, if it is better

@@ -14,9 +14,10 @@ from torch import nn
 
 from ..architectures import Architecture
 from ..config.recipe import Recipe
+from ..counts import format_count
 from ..data import batching
 from ..data.datasets import read_frame
-from ..data.formats.tables import Skipped
+from ..data.formats.tables import SkippedRows
 from ..data.inputs import InputFile, InputReading, read_inputs
 from ..data.preprocess import NO_LIMIT
 from ..data.preview import Preview
@@ -26,7 +27,7 @@ from ..errors import DataError, RecipeError
 from ..fields import Field, Prediction
 from ..fields.base import pick_evenly
 from ..models import Batch
-from .results import Example, Inspection, Predictions, Scored
+from .results import Example, Inspection, Predictions, ScoreWithBaselines
 
 if TYPE_CHECKING:
     from .task import Task
@@ -79,7 +80,7 @@ class Shape(ABC):
     @abstractmethod
     def validate(self, model: Any, prepared: Any) -> dict[str, float]: ...
 
-    def score(self, model: Any, examples: Sequence[Any]) -> dict[str, Scored]:
+    def score(self, model: Any, examples: Sequence[Any]) -> dict[str, ScoreWithBaselines]:
         """What the metrics of the task measure; a task may have more scores than these."""
         return {}
 
@@ -150,7 +151,7 @@ class Shape(ABC):
     def read_files(self, files: Sequence[str]) -> Sequence[Any]:
         """The examples of files, as the fields have them."""
         fields = list(self.task.fields.values())
-        rows = read_files(files, self.task.schema, Skipped())
+        rows = read_files(files, self.task.schema, SkippedRows())
         return [tuple(field.normalize(raw) for field, raw in zip(fields, row, strict=True)) for row in rows]
 
     # --- inputs ---
@@ -173,7 +174,7 @@ class Shape(ABC):
             return read_frame(raw, self.task.schema.only(*sides))
         return list(raw) if is_several(raw) and not self.source.is_one(raw) else None
 
-    def read_inputs(self, file: str, reading: InputReading, skipped: Skipped) -> InputFile:
+    def read_inputs(self, file: str, reading: InputReading, skipped: SkippedRows) -> InputFile:
         """What a file asks, by the columns that were trained on."""
         return read_inputs(file, self.task.schema.only("source"), reading, skipped)
 
@@ -227,7 +228,8 @@ def check_positions(name: str, body: Architecture, lengths: NDArray[np.int64], a
     longest = int(lengths.max(initial=0))
     if count_positions(body) < longest:
         raise RecipeError(
-            f"model.{name}.max_positions is {body.max_positions}, but a training example has {longest} elements there"
+            f"model.{name}.max_positions is {body.max_positions}, but a training example has "
+            f"{format_count(longest, 'element')} there"
         )
 
 
@@ -236,7 +238,8 @@ def check_window(name: str, body: Architecture, lengths: NDArray[np.int64], ahea
     longest, window = int(lengths.max(initial=0)), getattr(body, "window", 0)
     if window and longest and window >= longest - ahead:
         raise RecipeError(
-            f"model.{name}.window is {window}, but no training example has more than {longest} elements there, so the "
+            f"model.{name}.window is {window}, but no training example has more than "
+            f"{format_count(longest, 'element')} there, so the "
             "window would hide nothing: leave it at 0, or choose a smaller one"
         )
 
@@ -259,4 +262,7 @@ def check_length(lengths: NDArray[np.int64], body: Architecture) -> None:
     """Refuse an input that reaches beyond the positions that a model has learned."""
     longest = int(lengths.max(initial=0))
     if count_positions(body) < longest:
-        raise DataError(f"an input has {longest} tokens, but this model knows {body.max_positions} positions")
+        raise DataError(
+            f"an input has {format_count(longest, 'token')}, but this model knows "
+            f"{format_count(body.max_positions, 'position')}"
+        )

@@ -6,6 +6,7 @@ from typing import Any
 
 from ..baselines.labels import TagOfWord
 from ..config.recipe import Recipe
+from ..counts import format_count
 from ..data.pretokenized import SEPARATOR, split_elements
 from ..data.schema import Schema, Side
 from ..fields import Tags, word_side
@@ -65,5 +66,8 @@ def find_fault(example: Sequence[Any]) -> str:
     tags = split_elements(target)
     if count != len(tags):
         between = f"{SEPARATOR!r} or a blank"
-        return f"{count} elements have {len(tags)} tags: there must be a tag for each, with {between} between"
+        return (
+            f"{format_count(count, 'element')} with {format_count(len(tags), 'tag')}: there must be a tag "
+            f"for each, with {between} between"
+        )
     return ""

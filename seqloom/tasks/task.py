@@ -8,12 +8,12 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
-from torch import nn
+from torch import Tensor, nn
 
 from ..config.recipe import Recipe
-from ..data.formats.tables import Skipped, drop_faults
+from ..data.formats.tables import SkippedRows, drop_faults
 from ..data.inputs import InputFile, InputReading
 from ..data.prepare import prepare
 from ..data.preview import Preview
@@ -27,7 +27,7 @@ from ..schemas import check_shape
 from ..training.probe import Stopped
 from .generation import Continuation, Generation, SamplingOptions
 from .mixture import Mixture
-from .results import Example, Inspection, Predictions, Scored
+from .results import Example, Inspection, Predictions, ScoreWithBaselines
 from .scoring import Metric
 from .shape import Shape
 
@@ -40,7 +40,7 @@ class Report(Protocol):
     def to_json(self) -> dict[str, Any]: ...
 
 
-class Prepared(Protocol):
+class PreparedData(Protocol):
     """The examples of all parts, read and turned into numbers. What they look like is the business of the shape."""
 
     @property
@@ -65,7 +65,9 @@ class Writer(Protocol):
         """Write files that a person can use into a folder that is there; a line about each."""
 
 
-def load_rows(recipe: Recipe, schema: Schema, note: Note, examples: object, known: dict[str, Field] | None) -> Prepared:
+def load_rows(
+    recipe: Recipe, schema: Schema, note: Note, examples: object, known: dict[str, Field] | None
+) -> PreparedData:
     """Examples that are rows with sides; `known` fields are not fitted again, and must know all labels."""
     prepared = prepare(schema if known is None else schema.knowing(known), note=note, examples=examples)
     if known is not None:
@@ -90,7 +92,14 @@ def no_measures(task: "Task", *of: Any) -> dict[str, Any]:
     return {}
 
 
-Load = Callable[[Recipe, Schema, Note, object, "dict[str, Field] | None"], Prepared]
+Load = Callable[[Recipe, Schema, Note, object, "dict[str, Field] | None"], PreparedData]
+
+
+class Mixing(NamedTuple):
+    """What a task mixes into the answers of a trained net: how it is fitted, and how it is read from a run folder."""
+
+    fit: "Callable[[Task, Any, Any], tuple[Mixture, list[str]] | None]"  # and a sentence on what each part brings
+    load: "Callable[[Task, dict[str, Tensor], object], Mixture]"  # of tensors, and the place to name in an error
 
 
 @dataclass(frozen=True)
@@ -104,11 +113,9 @@ class Declaration:
     baselines: "Callable[..., dict[str, Any]]" = no_measures  # what each of them answers, or its losses
     metrics: "Callable[..., Mapping[str, Metric]]" = no_measures
     quick: Mapping[str, Any] | None = None  # what a validation measures beside the loss
-    more_scores: "Callable[[Task, Any, Any], dict[str, Scored]] | None" = None
+    more_scores: "Callable[[Task, Any, Any], dict[str, ScoreWithBaselines]] | None" = None
     writer: "Callable[[Task], Any] | None" = None  # of what writes freely
-    mix: "Callable[[Task, Any, Any], tuple[Mixture, list[str]] | None] | None" = (
-        None  # what is fitted beside a trained net
-    )
+    mixing: "Mixing | None" = None  # what is fitted beside a trained net
     illustrate: "Callable[[Task, Any, Any], str] | None" = None  # what the model can do now, for a person
     check: "Callable[[Task], None] | None" = None  # that facts from a file fit the fields
     load: Load = load_rows
@@ -244,8 +251,8 @@ class Task:
 
     def fit_mixture(self, model: Any, prepared: Any) -> "tuple[Mixture, list[str]] | None":
         """What is mixed into what a trained net expects, where the recipe wants that; and what it brings."""
-        mix = self.declaration.mix
-        return None if mix is None else mix(self, model, prepared)
+        mixing = self.declaration.mixing
+        return None if mixing is None else mixing.fit(self, model, prepared)
 
     # --- examples and scores ---
 
@@ -269,12 +276,12 @@ class Task:
         """How many examples are longer than the model reads."""
         return self._shape.count_cut(examples)
 
-    def score(self, model: Any, examples: Sequence[Any]) -> dict[str, Scored]:
+    def score(self, model: Any, examples: Sequence[Any]) -> dict[str, ScoreWithBaselines]:
         """All scores on these examples, each with its baselines beside it."""
         scores, more = self._shape.score(model, examples), self.declaration.more_scores
         return scores if more is None else scores | more(self, model, examples)
 
-    def judge(self, model: Any, examples: Sequence[Any]) -> dict[str, Scored]:
+    def judge(self, model: Any, examples: Sequence[Any]) -> dict[str, ScoreWithBaselines]:
         """The scores that decide between a model and its baselines: those of its answers, if there are such. What it
         writes freely is not written again; beside that stands what is real, which is no baseline."""
         return self._shape.score(model, examples) or self.score(model, examples)
@@ -308,13 +315,15 @@ class Task:
         """The inputs that something given from Python holds; None if it is one input."""
         return self._shape.split_inputs(raw)
 
-    def read_inputs(self, file: str, reading: InputReading | None = None, skipped: Skipped | None = None) -> InputFile:
+    def read_inputs(
+        self, file: str, reading: InputReading | None = None, skipped: SkippedRows | None = None
+    ) -> InputFile:
         """What a file asks, each input with its row; what was detected and passed over is added to `skipped`."""
-        return self._shape.read_inputs(file, reading or InputReading(), skipped or Skipped())
+        return self._shape.read_inputs(file, reading or InputReading(), skipped or SkippedRows())
 
     def read_first_input(self, file: str) -> Any:
         """The first input of a file."""
-        return next(drop_faults(self.read_inputs(file).inputs, file, False, Skipped(), "inputs")).value
+        return next(drop_faults(self.read_inputs(file).inputs, file, False, SkippedRows(), "input")).value
 
     def predict(self, model: Any, inputs: Sequence[Any], beam: int | None = None) -> list[Predictions]:
         """The best `beam` answers to each input, best first; None is as many as the recipe says."""
@@ -339,7 +348,7 @@ def check_per_symbol(task: Task, **facts: Sequence[Any]) -> None:
 class Feed:
     """The training part of a task's data, as the loop wants it. Trial steps end at the next batch after `stop`."""
 
-    def __init__(self, task: Task, prepared: Prepared, stop: threading.Event | None = None) -> None:
+    def __init__(self, task: Task, prepared: PreparedData, stop: threading.Event | None = None) -> None:
         self.task, self.prepared, self.stop = task, prepared, stop
 
     def order(self, epoch: int) -> Sequence[Any]:

@@ -15,7 +15,7 @@ from ..fields import Prediction, Text
 from ..metrics.copied import find_copied, summarize_copied
 from ..models import Generator, device_of
 from ..search import (
-    Banned,
+    BannedTokens,
     BeamOptions,
     Constraint,
     Hypothesis,
@@ -23,7 +23,7 @@ from ..search import (
     Pieces,
     Recorder,
     Step,
-    Written,
+    WrittenTokens,
     beam,
     score,
     stream,
@@ -186,7 +186,7 @@ class TextWriter:
                 steps=min(options.length - done, self.shape.room(len(opening) + done)),
                 end=END,
                 constraints=[
-                    rule if isinstance(rule, Banned) else partial(apply_after, rule, before) for rule in rules
+                    rule if isinstance(rule, BannedTokens) else partial(apply_after, rule, before) for rule in rules
                 ],
                 stops=stops,
                 alternatives=options.alternatives,
@@ -243,10 +243,10 @@ def choose_again(
     return draw(logs, [rows[place] for place in places], done + step)
 
 
-def apply_after(rule: Constraint, before: torch.Tensor, logs: torch.Tensor, written: Written) -> torch.Tensor:
+def apply_after(rule: Constraint, before: torch.Tensor, logs: torch.Tensor, written: WrittenTokens) -> torch.Tensor:
     """A rule that knows what was written before the last break, (rows, done)."""
     whole = torch.cat([before[written.rows], written.tokens], 1)
-    return rule(logs, Written(whole, written.rows))
+    return rule(logs, WrittenTokens(whole, written.rows))
 
 
 def list_picks(row: int, hypothesis: Hypothesis, end: int) -> list[Pick]:

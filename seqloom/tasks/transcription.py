@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ..architectures.build import build_labeler
 from ..config.recipe import Recipe
+from ..counts import format_count
 from ..data import batching
 from ..data.ragged import Ragged
 from ..data.vocabulary import END, START, UNKNOWN
@@ -19,7 +20,7 @@ from ..layers.ctc import CTC, count_needed
 from ..models import Batch, Labeler
 from ..search import Hypothesis
 from ..search.ctc import best_path, prefix_beam, prefix_logs
-from .results import Inspection, Likelihood, Predictions, Scored
+from .results import Inspection, Likelihood, Predictions, ScoreWithBaselines
 from .scoring import score_answers
 from .shape import QUICK, ROOM, Encoded, Shape, check_length, check_positions, group_references
 
@@ -57,7 +58,7 @@ class Transcription(Shape):
         for part in ("train", "validation") if self.task.prepared is not None else ():
             ids = self.task.prepared.splits[part].ids
             if short := int((~self.fits(ids)).sum()):
-                note(f"{part}: {short:,} examples are left out, as they have too few elements for their target")
+                note(f"{part}: {format_count(short, 'example')} left out, with too few elements for the target")
         return False
 
     def fits(self, encoded: Encoded) -> NDArray[np.bool_]:
@@ -67,13 +68,14 @@ class Transcription(Shape):
             return np.ones(0, np.bool_)
         pieces = (targets.pad(rows)[0] for rows in np.array_split(np.arange(len(targets)), -(-len(targets) // 4096)))
         needed = np.concatenate([count_needed(torch.from_numpy(piece)).numpy() for piece in pieces])
-        return self.source.lengths(encoded["source"], self.recipe.model) >= np.maximum(needed, 1)
+        model = self.recipe.model
+        return model.frames * self.source.lengths(encoded["source"], model) >= np.maximum(needed, 1)
 
     def build(self) -> Labeler:
         model = self.recipe.model
         features = self.source.features(model)
         embed, tokens = self.source.embedding(model), len(self.target)
-        return build_labeler(model, embed, lambda size: CTC(size, tokens), True, self.task.cell, features)
+        return build_labeler(model, embed, lambda size: CTC(size, tokens, model.frames), True, self.task.cell, features)
 
     def lengths(self, encoded: Encoded) -> NDArray[np.int64]:
         return self.source.lengths(encoded["source"], self.recipe.model)[:, None]
@@ -84,7 +86,7 @@ class Transcription(Shape):
         return [rows for rows in kept if len(rows)]
 
     def collate(self, encoded: Encoded, rows: Any) -> Batch:
-        """The target is padded to the length of the source, which is never shorter."""
+        """The target is padded at least to the length of the source."""
         inputs, mask = self.source.collate(encoded["source"], rows, self.recipe.model)
         tokens = torch.from_numpy(encoded["target"].pad(rows)[0]).long()
         width = max(mask.shape[1], tokens.shape[1])
@@ -99,7 +101,7 @@ class Transcription(Shape):
         right = sum(best.output == targets[row] for row, [best, *_] in zip(rows.tolist(), answers, strict=True))
         return scores | {"exact": right / max(len(rows), 1)}
 
-    def score(self, model: Labeler, examples: Sequence[Sequence[Any]]) -> dict[str, Scored]:
+    def score(self, model: Labeler, examples: Sequence[Sequence[Any]]) -> dict[str, ScoreWithBaselines]:
         """Inputs that stand on several lines have several right answers."""
         declared, (inputs, references) = self.task.declaration, group_references(self, examples)
         encoded = self.source.encode_many(inputs)
@@ -135,10 +137,11 @@ class Transcription(Shape):
 
     @torch.no_grad()
     def read(self, model: Labeler, encoded: Ragged, rows: Any) -> list[NDArray[np.float64]]:
-        """The log-probabilities (T, tokens) of what each element of these rows says."""
+        """The log-probabilities (frames, tokens) of what the elements of these rows say."""
         inputs, mask = self.source.collate(encoded, rows, self.recipe.model)
         logs = model(inputs, mask).double().log_softmax(-1).cpu().numpy()
-        return [row[own] for row, own in zip(logs, mask.numpy(), strict=True)]
+        there = mask.repeat_interleave(self.recipe.model.frames, 1).numpy()
+        return [row[own] for row, own in zip(logs, there, strict=True)]
 
     def measure_likelihoods(self, model: Labeler, pairs: Sequence[tuple[Any, str]]) -> list[Likelihood]:
         """How probable answers are, each to its input, over all paths that say it."""
@@ -173,6 +176,6 @@ def rank(one: Hypothesis) -> float:
 
 
 WHY = (
-    "CTC needs an element for each token and one more between equal neighbors; smaller steps (data.frame_hop), larger "
-    "tokens (data.target_tokenizer) or the task seq2seq help"
+    "CTC needs a frame for each token and one more between equal neighbors; several frames an element (model.frames), "
+    "smaller steps (data.frame_hop), larger tokens (data.target_tokenizer) or the task seq2seq help"
 )

@@ -11,11 +11,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..layers.base import Layer
-from ..layers.description import Child
+from ..layers.base import Entries, Memory, WrappedLayer
 from ..layers.fast.steps import Step, prepare_step
 from ..layers.heads import Head, Loss, WrappedHead, select_valid, sum_and_count
 from ..layers.state import State
+from ..models import Generator
 
 
 class TokenBeside(nn.Module):
@@ -30,25 +30,28 @@ class TokenBeside(nn.Module):
         return torch.cat([vectors, y[..., None].to(vectors.dtype)], -1)
 
 
-class DecoderBeside(Layer):
+class DecoderBeside(WrappedLayer):
     """A decoder whose outputs have more features behind them, which another model makes of the tokens that are read."""
 
-    def __init__(self, layer: Layer) -> None:
-        super().__init__()
-        self.layer, self.final_state_sizes = layer, layer.final_state_sizes
+    @abstractmethod
+    def begin(self, batch: int) -> tuple[Tensor, ...]:
+        """What the other model remembers before the first token."""
 
     @abstractmethod
     def look(self, y: Tensor, tokens: Tensor, mask: Tensor | None, *own: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
         """The features (B, T, E) beside the net's y, and what the other model remembers then in place of `own`."""
+
+    def initial_state(self, batch: int, memory: Memory | None = None) -> State:
+        return super().initial_state(batch, memory), *self.begin(batch)
+
+    def final_states(self, state: State) -> tuple[Entries, ...]:
+        return super().final_states(state[0])
 
     def forward(self, x: Tensor, state: State, mask: Tensor | None = None) -> tuple[Tensor, State]:
         inner, *own = state
         y, inner = self.layer(x[..., :-1], inner, mask)
         extra, after = self.look(y, x[..., -1].long(), mask, *own)
         return torch.cat([y, extra.to(y)], -1), (inner, *after)
-
-    def children_in_order(self) -> list[Child]:
-        return [Child("layer", self.layer)]
 
     def fast_step(self) -> Step:
         move = prepare_step(self.layer)
@@ -72,10 +75,6 @@ class MixingHead(WrappedHead):
     def mix(self, logits: Tensor, extra: Tensor) -> Tensor:
         """The log-probabilities of the mixture (…, V)."""
 
-    @abstractmethod
-    def mix_losses(self, losses: Tensor, extra: Tensor, target: Tensor) -> Tensor:
-        """The losses of the mixture (N,) at the targets, by those of the net."""
-
     def split(self, features: Tensor) -> tuple[Tensor, Tensor]:
         """What the net has made of an element, and the rest."""
         return features[..., : -self.extra], features[..., -self.extra :]
@@ -85,8 +84,8 @@ class MixingHead(WrappedHead):
         return self.mix(self.head(own), extra)
 
     def negative_log_likelihood(self, features: Tensor, target: Tensor) -> Tensor:
-        own, extra = self.split(features)
-        return self.mix_losses(self.head.negative_log_likelihood(own, target), extra, target)
+        logs: Tensor = self(features)
+        return -logs.gather(-1, target[..., None]).squeeze(-1)
 
     def loss(self, features: Tensor, target: Tensor, mask: Tensor | None = None) -> Loss:
         return sum_and_count(self.negative_log_likelihood(*select_valid(features, target, mask)))
@@ -99,3 +98,22 @@ class MixingHead(WrappedHead):
             return self.mix(answer(own), extra)
 
         return mix
+
+
+class TokenMixingHead(MixingHead):
+    """One whose mixture at a token follows from the net's loss there: the others need not be asked."""
+
+    @abstractmethod
+    def mix_losses(self, losses: Tensor, extra: Tensor, target: Tensor) -> Tensor:
+        """The losses of the mixture (N,) at the targets, by those of the net."""
+
+    def negative_log_likelihood(self, features: Tensor, target: Tensor) -> Tensor:
+        own, extra = self.split(features)
+        return self.mix_losses(self.head.negative_log_likelihood(own, target), extra, target)
+
+
+def wrap_generator(net: Generator, decoder: DecoderBeside, head: MixingHead) -> Generator:
+    """The net with another model beside its decoder and in its head; the net stays as it is."""
+    wrapped = Generator(TokenBeside(net.embed), decoder, head)
+    wrapped.eight_bits = net.eight_bits
+    return wrapped.eval()

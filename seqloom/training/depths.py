@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import nn
 
-from ..layers.description import FEED_FORWARD, POINTWISE, POOLING, POSITIONS, Described, join_path, walk_parts
+from ..layers.description import FEED_FORWARD, POINTWISE, POOLING, POSITIONS, DescribedModule, join_path, walk_parts
 
 BESIDE = (FEED_FORWARD, POINTWISE, POSITIONS)  # what joins no steps belongs to the layer that does
 
@@ -32,7 +32,7 @@ def measure_depths(objective: nn.Module) -> dict[str, int]:
     return depths
 
 
-def group_layers(body: Described) -> list[list[str]]:
+def group_layers(body: DescribedModule) -> list[list[str]]:
     """The paths of the parts that make each layer, the lowest first."""
     layers: list[list[str]] = []
     started = False

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import torch
 
+from ..counts import format_count
 from ..errors import RecipeError
 from ..layers.fast.native import library
 from .cores import count_cores
@@ -48,8 +49,8 @@ class Machine:
 
     def __str__(self) -> str:
         rates = ", ".join(f"{name} {share:.2f}" for name, share in self.measured.items() if name != "float32")
-        threads = f"{self.threads} thread{'s' * (self.threads > 1)}"
-        where = f"{self.processes} processes with {threads} each" if self.processes > 1 else threads
+        threads = format_count(self.threads, "thread")
+        where = f"{format_count(self.processes, 'process')} with {threads} each" if self.processes > 1 else threads
         speeds = f" (speed against float32: {rates})" if rates else ""
         return f"{self.precision} on {self.device}, {where}{speeds}" + (f", {self.kernels}" if self.kernels else "")
 

@@ -21,7 +21,10 @@ class Draw(IntEnum):
 def draw_from(seed: int, draw: Draw, *place: int) -> None:
     """Let torch's generators, on all devices, begin anew for this place in the training."""
     [state] = np.random.SeedSequence((seed, draw, *place)).generate_state(1, np.uint64)
-    torch.manual_seed(int(state))
+    if torch.accelerator.is_available():
+        torch.manual_seed(int(state))
+    else:  # where there is no other device, asking for all of them takes longer than a small step
+        torch.default_generator.manual_seed(int(state))
 
 
 @contextmanager

@@ -57,14 +57,15 @@ def update(
         parameter.grad = None
     loss, number = ranks.all_reduce(loss, number)
     count = loss_scale * max(number, 1.0) / ranks.count
-    gradients = [parameter.grad for parameter in trained.parameters() if parameter.grad is not None]
+    parameters = list(trained.parameters())
+    gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
     norm = gather_whole(nn.utils.get_total_norm(gradients)).item() / count
     result = Update(loss, number, norm, state)
     if result.finite:
         clip_gradients(gradients, norm, count, settings)
         optimizer.step()
         # A fused optimizer changes weights without a trace; whoever keeps what he made of them is to notice.
-        increment_version(list(trained.parameters()))
+        increment_version(parameters)
     return result
 
 

@@ -56,8 +56,9 @@ def test_all_kinds_are_one_word_apart_in_every_built_in_recipe(name):
             assert changed.override(f"model.kind={recipe.model.kind}").model.kind == recipe.model.kind
 
 
-def test_pairs_of_a_pronouncing_dictionary_stand_two_blanks_apart():
-    data = Recipe.read("pronounce", "data.train=words.txt").data
+@pytest.mark.parametrize("name", ["pronounce", "pronounce-ctc"])
+def test_pairs_of_a_pronouncing_dictionary_stand_two_blanks_apart(name):
+    data = Recipe.read(name, "data.train=words.txt").data
     assert (data.format, data.separator, data.source_tokenizer, data.target_tokenizer) == (
         "txt",
         "  ",

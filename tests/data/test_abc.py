@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seqloom.data.formats.abc import parse_tune, read_abc
-from seqloom.data.formats.tables import Skipped
+from seqloom.data.formats.tables import SkippedRows
 from seqloom.data.music.abc_parser import parse_bars
 from seqloom.data.music.abc_playback import check_tune, list_sounds, make_piano_roll
 from seqloom.data.music.sound import RATE, synthesize_tune, write_midi, write_wav
@@ -45,7 +45,7 @@ BOOK = (
 
 def test_tunes_are_found_with_their_fields_body_and_line(tmp_path):
     (tmp_path / "b.abc.gz").write_bytes(gzip.compress(BOOK.encode()))
-    one, two, three = read_abc(str(tmp_path / "b.abc.gz"), Skipped())
+    one, two, three = read_abc(str(tmp_path / "b.abc.gz"), SkippedRows())
     assert one.fields == (("X", "1"), ("T", "One"), ("M", "6/8"), ("K", "G")) and one.body == "GAB|\nc3|"
     assert (one.line, one.body_line, two.line, three.line) == (4, 8, 13, 17)
     assert two.field("T") == "Two" and two.field("M") == "" and three.body == "z|"
@@ -268,14 +268,14 @@ def test_any_bytes_are_tunes_or_a_sentence(tmp_path_factory, raw, skip):
     path = tmp_path_factory.mktemp("abc") / "a.abc"
     path.write_bytes(b"X:1\nK:C\n" + raw)
     try:
-        for found in read_abc(str(path), Skipped(), skip=skip):
+        for found in read_abc(str(path), SkippedRows(), skip=skip):
             check_tune(found)
     except DataError as error:
         assert str(error).startswith(str(path))
 
 
 def test_nearly_all_real_tunes_pass_and_those_that_do_not_are_wrong(shared_data):
-    skipped = Skipped()
+    skipped = SkippedRows()
     tunes = list(read_abc(str(shared_data / "irish_abc/irish.abc.gz"), skipped, skip=True))
     assert len(tunes) == 802 and skipped.counts == {"no music": 2}
     passing = [not check_tune(found) for found in tunes]

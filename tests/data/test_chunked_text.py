@@ -9,7 +9,7 @@ from seqloom.data import documents, sides
 from seqloom.data import preprocess as building
 from seqloom.data.chunked_text import TextContinuation, join_continuations, split_into_pieces
 from seqloom.data.documents import Documents, read_documents, read_whole
-from seqloom.data.formats.tables import Skipped
+from seqloom.data.formats.tables import SkippedRows
 from seqloom.data.prepare import prepare
 from seqloom.data.ragged import Texts
 from seqloom.data.schema import Schema
@@ -55,8 +55,8 @@ def test_a_text_in_pieces_is_prepared_as_if_it_were_read_at_once(kind, breaks, t
 def test_pieces_of_a_file_begin_with_the_break_before_them_and_are_one_again(size, tmp_path, monkeypatch):
     given = schema(tmp_path, "characters").data
     monkeypatch.setattr(documents, "PIECE", size)
-    found = [text for (text,) in read_documents(given.train, given, Skipped())]
-    assert "".join(found) == TEXT and [*read_whole(given.train, given, Skipped())] == [TEXT]
+    found = [text for (text,) in read_documents(given.train, given, SkippedRows())]
+    assert "".join(found) == TEXT and [*read_whole(given.train, given, SkippedRows())] == [TEXT]
     assert all(isinstance(text, TextContinuation) == (number > 0) for number, text in enumerate(found))
     assert len(found) == (1 if size > len(TEXT) else len(found)) and (size > len(TEXT) or len(found) > 5)
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from seqloom.data.formats.dialects import SEPARATORS, detect_header, detect_separator
 from seqloom.data.formats.series import TableReading, read_table
-from seqloom.data.formats.tables import Reading, Skipped, read_rows
+from seqloom.data.formats.tables import Reading, SkippedRows, read_rows
 from seqloom.errors import DataError
 
 
@@ -18,7 +18,7 @@ def read(
     folder: Path, content: str, *columns: str, name: str = "t.csv", **how
 ) -> tuple[list[tuple[str, ...]], list[str]]:
     (folder / name).write_text(content, encoding="utf-8")
-    skipped = Skipped()
+    skipped = SkippedRows()
     rows = [row.values for row in read_rows([str(folder / name)], Reading(columns, **how), skipped)]
     return rows, skipped.notes
 
@@ -131,12 +131,12 @@ def test_names_and_no_header_exclude_each_other(tmp_path):
 
 def test_a_table_of_numbers_without_a_header_keeps_its_first_row(tmp_path):
     (tmp_path / "t.csv").write_text("1,2\n3,4\n5,6\n")
-    skipped = Skipped()
+    skipped = SkippedRows()
     [series] = read_table(str(tmp_path / "t.csv"), TableReading(), skipped)
     assert series.values.tolist() == [[1, 2], [3, 4], [5, 6]] and series.columns == ("1", "2")
     assert "no header was found" in skipped.notes[0]
     (tmp_path / "t.csv").write_text("2019,2020\n3,4\n5,6\n")
-    [series] = read_table(str(tmp_path / "t.csv"), TableReading(header="yes"), Skipped())
+    [series] = read_table(str(tmp_path / "t.csv"), TableReading(header="yes"), SkippedRows())
     assert series.values.tolist() == [[3, 4], [5, 6]] and series.columns == ("2019", "2020")
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from seqloom.config.recipe import Recipe
 from seqloom.data.documents import is_text, read_documents
-from seqloom.data.formats.tables import Skipped
+from seqloom.data.formats.tables import SkippedRows
 from seqloom.data.prepare import prepare
 from seqloom.errors import DataError
 from seqloom.tasks import declare
@@ -16,7 +16,7 @@ TEXT = "One line.\nAnother.\n\n  A paragraph.\n\n\nThe last one,\nof two lines."
 
 def read(path, *settings):
     recipe = Recipe.read("language", f"data.train={path}", *settings)
-    return [text for (text,) in read_documents([str(path)], recipe.data, Skipped())]
+    return [text for (text,) in read_documents([str(path)], recipe.data, SkippedRows())]
 
 
 def written(folder, name, text):

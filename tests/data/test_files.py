@@ -9,14 +9,14 @@ from seqloom import Recipe
 from seqloom.data.datasets import Files
 from seqloom.data.documents import Documents
 from seqloom.data.files import digest_file, find_files
-from seqloom.data.formats.tables import Skipped
+from seqloom.data.formats.tables import SkippedRows
 from seqloom.errors import DataError
 from seqloom.tasks import declare
 
 
 def read(task: str, part: str = "train", *overrides: str) -> tuple[list, list[str]]:
     recipe = Recipe.read(task, *overrides)
-    skipped = Skipped()
+    skipped = SkippedRows()
     origin = (Documents if task == "language" else Files)(declare(recipe).schema)
     return list(origin.read(part, skipped)), skipped.notes
 
@@ -63,7 +63,7 @@ def test_folders_are_classes(folder):
     assert rows == [(f"{label} {number}\nsecond line", label) for label in ("neg", "pos") for number in range(3)]
     assert notes == [
         "reviews: unsup was not read, as it names no class",
-        "reviews: 1 files beside the folders of classes were not read",
+        "reviews: not read, as beside the folders of classes: 1 file",
         "reviews: its folders are the classes (neg 3, pos 3)",
     ]
 
@@ -74,12 +74,35 @@ def test_folders_of_images_are_classes(folder):
         (folder / "photos" / label).mkdir(parents=True)
         Image.fromarray(np.full((20, 30, 3), color, np.uint8)).save(folder / "photos" / label / "a.png")
     how = ["data.train=photos", "data.source_type=image"]
-    rows, _ = read("classify", "train", *how)
+    rows, notes = read("classify", "train", *how)
     assert [label for _, label in rows] == ["dark", "light"]
+    scaled = "2 of 2 images were cut and scaled, for example from 30 × 20 to 64 × 64 pixels (data.image_size)"
+    assert notes[-1] == f"photos: {scaled}"
+    Image.fromarray(np.zeros((64, 64, 3), np.uint8)).save(folder / "photos" / "dark" / "b.png")
+    assert read("classify", "train", *how)[1][-1].startswith("photos: 2 of 3 images were cut and scaled")
     assert [image.shape for image, _ in rows] == [(1, 64, 64, 3)] * 2 and int(rows[0][0].max()) == 10
     (folder / "photos" / "dark" / "b.png").write_bytes(b"no image")
-    with pytest.raises(DataError, match=r"b\.png, line 1: 'b\.png' cannot be read as an image"):
+    with pytest.raises(DataError, match=r"b\.png: 'b\.png' cannot be read as an image"):
         read("classify", "train", *how)
+
+
+def test_a_table_beside_which_images_are_learned_names_them(folder):
+    Image = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
+    for number in range(2):
+        Image.fromarray(np.full((8, 8, 3), number, np.uint8)).save(folder / f"{number}.png")
+    (folder / "captions.csv").write_text("image,caption\n0.png,all black\n1.png,hardly gray\n1.png,nearly black\n")
+    how = ["data.train=captions.csv", "data.image_size=8"]
+    rows, notes = read("caption", "train", *how)
+    assert [(int(image.max()), caption) for image, caption in rows] == [
+        (0, "all black"),
+        (1, "hardly gray"),
+        (1, "nearly black"),
+    ]
+    assert not notes  # they have the size already
+    assert rows[2][1] == read("caption", "train", *how, "data.format=images")[0][2][1]
+    before = Files(declare(Recipe.read("caption", *how)).schema).content()
+    Image.fromarray(np.full((8, 8, 3), 9, np.uint8)).save(folder / "1.png")
+    assert Files(declare(Recipe.read("caption", *how)).schema).content() != before  # though the table is the same
 
 
 def test_a_folder_without_classes_is_refused(folder):

@@ -68,6 +68,10 @@ def write_about_neighbors(rows):
 PLAIN = without(make_rows(), "film")
 ONCE = [*PLAIN, PLAIN[0] | {"text": "another", "label": "odd"}]
 OTHER = "names another column"
+SPELLED = [row | {"label": (row["label"], row["label"].upper())[number % 2]} for number, row in enumerate(PLAIN)]
+UNKNOWN = [
+    row | {"label": row["label"] if number % 5 else ("NA", "null")[number % 2]} for number, row in enumerate(PLAIN)
+]
 CASES = {
     "many labels": (PLAIN, ["data.target=id"], "200 different labels in 200 rows", "data.target_type=number"),
     "the other columns": (PLAIN, ["data.target=id"], "there are 'date', 'label'", f"data.target {OTHER}"),
@@ -75,6 +79,13 @@ CASES = {
     "a date as source": (PLAIN, ["data.source=date"], "the source seems to be dates", f"data.source {OTHER}"),
     "an id as source": (PLAIN, ["data.source=id"], "the source seems to be ids", f"data.source {OTHER}"),
     "a label that occurs once": (ONCE, [], "1 of 3 labels occurs only once ('odd')", "data.min_label_count=2"),
+    "labels in two spellings": (SPELLED, [], "the labels 'BAD', 'bad' differ only in", "each is a class of its own"),
+    "labels that say missing": (
+        UNKNOWN,
+        [],
+        "the target is 'NA', 'null' in some rows",
+        "only an empty cell is missing",
+    ),
     "groups in several parts": (make_rows(), [], "rows with the same 'film' are in several parts", "data.group=film"),
     "near duplicates": (repeat_nearly(PLAIN), [], "are nearly the same as one of training", "data.group=COLUMN"),
     "neighbors": (write_about_neighbors(PLAIN), [], "neighbors in the file belong together", "data.split_blocks=100"),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from seqloom.data.formats.images import CaptionedImage, ImageReading, read_captioned, read_sheets
-from seqloom.data.formats.tables import Skipped
+from seqloom.data.formats.tables import SkippedRows
 from seqloom.errors import DataError, MissingExtra
 
 
@@ -20,8 +20,8 @@ def save(path, array) -> None:
     Image.fromarray(np.asarray(array, np.uint8)).save(path)
 
 
-def read(folder, *, skipped: Skipped | None = None, table: str = "t.tsv", **how) -> list[CaptionedImage]:
-    return list(read_captioned(str(folder / table), str(folder), ImageReading(**how), skipped or Skipped()))
+def read(folder, *, skipped: SkippedRows | None = None, table: str = "t.tsv", **how) -> list[CaptionedImage]:
+    return list(read_captioned(str(folder / table), str(folder), ImageReading(**how), skipped or SkippedRows()))
 
 
 def noise(height: int, width: int, seed: int = 0) -> np.ndarray:
@@ -119,7 +119,7 @@ def test_an_image_that_is_larger_than_any_camera_s_is_not_opened(tmp_path):
 def test_bad_images_can_be_skipped(tmp_path):
     save(tmp_path / "a.png", noise(4, 4))
     (tmp_path / "t.tsv").write_text("image\tcaption\nno.png\tx\na.png\ty\n")
-    skipped = Skipped()
+    skipped = SkippedRows()
     assert [item.name for item in read(tmp_path, skip=True, skipped=skipped)] == ["a.png"]
     assert skipped.counts == {"no image": 1}
 
@@ -142,11 +142,11 @@ def test_damaged_images_are_read_or_refused(tmp_path_factory, kind, place, byte)
 # --- contact sheets ------------------------------------------------------------------------------------------------
 
 
-def sheets(folder, index: str, skipped: Skipped | None = None, split: str = "", **how) -> list[CaptionedImage]:
+def sheets(folder, index: str, skipped: SkippedRows | None = None, split: str = "", **how) -> list[CaptionedImage]:
     (folder / "i.tsv").write_text("split\tsheet\trow\tcol\timage\n" + index)
     (folder / "c.tsv").write_text("image\tcaption_no\tcaption\na\t0\tone\na\t1\ttwo\nb\t0\tthree\n")
     names = [str(folder / "i.tsv"), str(folder / "c.tsv"), str(folder)]
-    return list(read_sheets(*names, 8, ImageReading(size=(8, 8), **how), skipped or Skipped(), split))
+    return list(read_sheets(*names, 8, ImageReading(size=(8, 8), **how), skipped or SkippedRows(), split))
 
 
 def test_cells_of_a_sheet(tmp_path):
@@ -187,7 +187,7 @@ def test_without_pillow_the_command_is_said(tmp_path, monkeypatch):
 def test_the_real_thumbnails(shared_data):
     folder = shared_data / "flickr8k_64px"
     names = [str(folder / "images.tsv.gz"), str(folder / "captions.tsv.gz"), str(folder)]
-    items = list(read_sheets(*names, 64, ImageReading(), Skipped(), "dev"))
+    items = list(read_sheets(*names, 64, ImageReading(), SkippedRows(), "dev"))
     assert len(items) == 1000 and all(len(item.captions) == 5 for item in items)
     sheet = np.asarray(Image.open(folder / "dev_00.jpg").convert("RGB"))
     tiles = sheet.reshape(20, 64, 20, 64, 3).swapaxes(1, 2).reshape(400, 64, 64, 3)

@@ -13,7 +13,7 @@ from seqloom.config.recipe import Recipe
 from seqloom.data.formats.conll import ConllReading, Sentence, read_conll
 from seqloom.data.formats.fasta import read_fasta
 from seqloom.data.formats.idx import read_idx, read_labeled
-from seqloom.data.formats.tables import Skipped
+from seqloom.data.formats.tables import SkippedRows
 from seqloom.data.formats.ts import read_ts
 from seqloom.errors import DataError
 from tests.preparing import prepare_task
@@ -42,7 +42,7 @@ HEAD = (
 
 def test_cases_have_steps_by_dimensions_and_a_label(tmp_path):
     file = write(tmp_path, "p.ts.gz", HEAD + "1,2,3:4,5,6:a\n7:?:b\n")
-    first, second = read_ts(file, Skipped())
+    first, second = read_ts(file, SkippedRows())
     assert first.values.tolist() == [[1, 4], [2, 5], [3, 6]] and (first.label, first.line) == ("a", 8)
     np.testing.assert_array_equal(second.values, [[7, np.nan]])
     assert first.values.dtype == np.float32 and second.label == "b"
@@ -50,7 +50,7 @@ def test_cases_have_steps_by_dimensions_and_a_label(tmp_path):
 
 def test_one_dimension_without_labels(tmp_path):
     file = write(tmp_path, "p.ts", "@univariate true\n@classLabel false\n@data\n1.5,,-2e1\n")
-    [case] = read_ts(file, Skipped())
+    [case] = read_ts(file, SkippedRows())
     np.testing.assert_array_equal(case.values, [[1.5], [np.nan], [-20]])
     assert case.label == ""
 
@@ -64,7 +64,7 @@ def test_one_dimension_without_labels(tmp_path):
         ("@timeStamps true\n@data\n", "line 1: series with time stamps"),
         ("@dimensions many\n@data\n", "line 1: a count was expected, not 'many'"),
         ("@equalLength\n@data\n", "line 1: true or false"),
-        (HEAD + "1,2:a\n", "line 8: the case has 1 dimensions, but 2 were expected"),
+        (HEAD + "1,2:a\n", "line 8: the case has 1 dimension, but 2 were expected"),
         (HEAD + "1,2:3:a\n", "line 8: the dimensions of the case are 1 to 2 long"),
         (HEAD + "1:2:c\n", "line 8: the class 'c' is not in the header; there are 'a', 'b'"),
         (HEAD + "1:x:a\n", "line 8: a value is not a number"),
@@ -74,11 +74,11 @@ def test_one_dimension_without_labels(tmp_path):
     ],
 )
 def test_ts_refusals(tmp_path, content, part):
-    assert part in refusal(read_ts, write(tmp_path, "p.ts", content), Skipped())
+    assert part in refusal(read_ts, write(tmp_path, "p.ts", content), SkippedRows())
 
 
 def test_bad_cases_can_be_skipped(tmp_path):
-    skipped = Skipped()
+    skipped = SkippedRows()
     cases = list(read_ts(write(tmp_path, "p.ts", HEAD + "1:2:c\n1:2:a\n"), skipped, skip=True))
     assert len(cases) == 1 and skipped.counts == {"unknown class": 1}
 
@@ -87,14 +87,14 @@ def test_bad_cases_can_be_skipped(tmp_path):
 def test_any_bytes_are_cases_or_a_sentence(tmp_path_factory, raw):
     file = write(tmp_path_factory.mktemp("ts"), "p.ts", raw)
     try:
-        assert all(case.values.ndim == 2 for case in read_ts(file, Skipped()))
+        assert all(case.values.ndim == 2 for case in read_ts(file, SkippedRows()))
     except DataError as error:
         assert str(error).startswith(file)
 
 
 def test_japanese_vowels(shared_data):
     for part, count in [("TRAIN", 270), ("TEST", 370)]:
-        cases = list(read_ts(str(shared_data / f"japanese_vowels/JapaneseVowels_{part}.ts.gz"), Skipped()))
+        cases = list(read_ts(str(shared_data / f"japanese_vowels/JapaneseVowels_{part}.ts.gz"), SkippedRows()))
         assert len(cases) == count and {case.values.shape[1] for case in cases} == {12}
         assert {case.label for case in cases} == set("123456789")
         assert min(len(case.values) for case in cases) == 7 and max(len(case.values) for case in cases) <= 29
@@ -177,8 +177,8 @@ UNIVERSAL = (
 )
 
 
-def sentences(file: str, *, skipped: Skipped | None = None, **how) -> list[Sentence]:
-    return list(read_conll(file, ConllReading(**how), skipped or Skipped()))
+def sentences(file: str, *, skipped: SkippedRows | None = None, **how) -> list[Sentence]:
+    return list(read_conll(file, ConllReading(**how), skipped or SkippedRows()))
 
 
 @pytest.mark.parametrize("separator", [" ", "\t", "  "])
@@ -201,7 +201,7 @@ def test_universal_columns_by_name_without_ranges_empty_nodes_and_comments(tmp_p
     ("name", "content", "how", "part"),
     [
         ("a.conll", "", {}, "is empty"),
-        ("a.conll", "a b\nc\n", {}, "line 2: the line has 1 columns, but 2 were expected"),
+        ("a.conll", "a b\nc\n", {}, "line 2: the line has 1 column, but 2 were expected"),
         ("a.conll", "a b\n", {"tag": "5"}, "line 1: there is no column '5'; there are '1', '2'"),
         ("a.conll", "a b\n", {"tag": "1"}, "words and tags are both taken from column 1"),
         ("a.conll", "a\t\n", {}, "line 1: the tag of the line is empty"),
@@ -211,11 +211,11 @@ def test_universal_columns_by_name_without_ranges_empty_nodes_and_comments(tmp_p
     ],
 )
 def test_conll_refusals(tmp_path, name, content, how, part):
-    assert part in refusal(read_conll, write(tmp_path, name, content), ConllReading(**how), Skipped())
+    assert part in refusal(read_conll, write(tmp_path, name, content), ConllReading(**how), SkippedRows())
 
 
 def test_a_sentence_with_a_bad_line_is_skipped_whole(tmp_path):
-    skipped = Skipped()
+    skipped = SkippedRows()
     file = write(tmp_path, "a.conll", b"a X\nb Y\n\nc\nd Z\n\n\xff Q\n\ne W\n")
     assert [words for words, _, _ in sentences(file, skip=True, skipped=skipped)] == [("a", "b"), ("e",)]
     assert skipped.counts == {"wrong number of columns": 1, "not utf-8": 1}
@@ -254,7 +254,7 @@ def test_english_web_treebank(shared_data):
 
 def test_fasta_entries(tmp_path):
     file = write(tmp_path, "a.fa.gz", ">sp|P1 first protein\nMKV\nLL*\n\n; note\n>two\nac gt\nNN-\n")
-    assert list(read_fasta(file, Skipped())) == [("sp|P1", "MKVLL*", 1), ("two", "acgtNN-", 6)]
+    assert list(read_fasta(file, SkippedRows())) == [("sp|P1", "MKVLL*", 1), ("two", "acgtNN-", 6)]
 
 
 @pytest.mark.parametrize(
@@ -268,11 +268,11 @@ def test_fasta_entries(tmp_path):
     ],
 )
 def test_fasta_refusals(tmp_path, content, part):
-    assert part in refusal(read_fasta, write(tmp_path, "a.fa", content), Skipped())
+    assert part in refusal(read_fasta, write(tmp_path, "a.fa", content), SkippedRows())
 
 
 def test_bad_entries_can_be_skipped(tmp_path):
-    skipped = Skipped()
+    skipped = SkippedRows()
     file = write(tmp_path, "a.fa", "XX\n>a\nA1\n>b\nAC\n>c\n")
     assert [entry.name for entry in read_fasta(file, skipped, skip=True)] == ["b"]
     assert skipped.counts == {"no name": 1, "strange letter": 1, "empty sequence": 1}
@@ -282,6 +282,6 @@ def test_bad_entries_can_be_skipped(tmp_path):
 def test_any_bytes_are_entries_or_a_sentence(tmp_path_factory, raw, skip):
     file = write(tmp_path_factory.mktemp("fasta"), "a.fa", raw)
     try:
-        assert all(entry.sequence for entry in read_fasta(file, Skipped(), skip=skip))
+        assert all(entry.sequence for entry in read_fasta(file, SkippedRows(), skip=skip))
     except DataError as error:
         assert str(error).startswith(file)

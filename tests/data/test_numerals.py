@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from seqloom.data.formats.dates import FORMATS, detect_format
 from seqloom.data.formats.numerals import detect_decimal, normalize
 from seqloom.data.formats.series import TableReading, read_table
-from seqloom.data.formats.tables import Skipped
+from seqloom.data.formats.tables import SkippedRows
 from seqloom.errors import DataError
 
 
@@ -56,7 +56,7 @@ def write(folder, content):
 def test_hourly_rows_with_day_first_and_decimal_commas(tmp_path):
     start = datetime(2021, 3, 30)
     rows = [f"{start + timedelta(hours=hour):%d/%m/%Y %H:%M};{hour},5;{hour}" for hour in range(0, 72, 1) if hour != 5]
-    file, skipped = write(tmp_path, "\n".join(["when;temperature;count", *rows])), Skipped()
+    file, skipped = write(tmp_path, "\n".join(["when;temperature;count", *rows])), SkippedRows()
     [series] = read_table(file, TableReading(time=("when",)), skipped)
     assert series.times[0] == start and series.times[-1] == start + timedelta(hours=71)
     assert series.step == "3600000 ms" and series.filled == 1
@@ -71,13 +71,13 @@ def test_hourly_rows_with_day_first_and_decimal_commas(tmp_path):
 def test_a_date_that_may_be_two_is_refused(tmp_path):
     file = write(tmp_path, "t,x\n03/04/2021,1\n04/04/2021,2\n")
     with pytest.raises(DataError) as caught:
-        list(read_table(file, TableReading(time=("t",)), Skipped()))
+        list(read_table(file, TableReading(time=("t",)), SkippedRows()))
     assert "'03/04/2021' may be 03 April 2021 (%d/%m/%Y) or 04 March 2021 (%m/%d/%Y)" in str(caught.value)
-    [series] = read_table(file, TableReading(time=("t",), time_format="%d/%m/%Y"), Skipped())
+    [series] = read_table(file, TableReading(time=("t",), time_format="%d/%m/%Y"), SkippedRows())
     assert series.times.tolist() == [datetime(2021, 4, 3), datetime(2021, 4, 4)]
 
 
 def test_a_time_that_the_format_does_not_fit_is_said_with_its_line(tmp_path):
     file = write(tmp_path, "t,x\n31/03/2021,1\n32/03/2021,2\n")
     with pytest.raises(DataError, match=r"line 3: the time in 't' is '32/03/2021', which cannot be read \(times are"):
-        list(read_table(file, TableReading(time=("t",)), Skipped()))
+        list(read_table(file, TableReading(time=("t",)), SkippedRows()))

@@ -14,7 +14,7 @@ from pyarrow import parquet
 from seqloom import Recipe
 from seqloom.data.documents import read_documents
 from seqloom.data.formats.series import TableReading, read_table
-from seqloom.data.formats.tables import Reading, Skipped, read_rows
+from seqloom.data.formats.tables import Reading, SkippedRows, read_rows
 from seqloom.errors import DataError, MissingExtra
 
 
@@ -23,8 +23,8 @@ def write(folder, columns: dict) -> str:
     return str(folder / "t.parquet")
 
 
-def read(file: str, *columns: str, skipped: Skipped | None = None, **how) -> list:
-    return list(read_rows([file], Reading(columns=columns, **how), skipped or Skipped()))
+def read(file: str, *columns: str, skipped: SkippedRows | None = None, **how) -> list:
+    return list(read_rows([file], Reading(columns=columns, **how), skipped or SkippedRows()))
 
 
 def test_chosen_columns_come_as_texts_with_their_row(tmp_path):
@@ -67,7 +67,7 @@ def test_refusals(tmp_path, columns, part):
 
 
 def test_empty_values_can_be_skipped(tmp_path):
-    skipped = Skipped()
+    skipped = SkippedRows()
     file = write(tmp_path, {"text": ["a", None, ""]})
     assert len(read(file, "text", skip=True, skipped=skipped)) == 1 and skipped.counts.total() == 2
 
@@ -96,10 +96,10 @@ def test_a_compressed_file_is_the_same(tmp_path):
 def test_series_and_documents_are_read(tmp_path):
     hours = [datetime(2021, 1, 1, hour) for hour in range(4)]
     file = write(tmp_path, {"t": hours, "x": [1.0, None, 3.0, 4.0], "unread": [["a"]] * 4})
-    [series] = read_table(file, TableReading(time=("t",), values=("x",)), Skipped())
+    [series] = read_table(file, TableReading(time=("t",), values=("x",)), SkippedRows())
     assert series.step == "3600000 ms" and np.isnan(series.values[1, 0]) and series.values[3, 0] == 4
     data = Recipe.read("language", f"data.train={write(tmp_path, {'target': ['one', 'two']})}").data
-    assert list(read_documents(data.train, data, Skipped())) == [("one",), ("two",)]
+    assert list(read_documents(data.train, data, SkippedRows())) == [("one",), ("two",)]
 
 
 def test_without_pyarrow_the_command_is_said(tmp_path, monkeypatch):

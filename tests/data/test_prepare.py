@@ -18,7 +18,7 @@ from seqloom.data import cache as stores
 from seqloom.data import prepare as prepare_module
 from seqloom.data import preprocess as building
 from seqloom.data.datasets import open_dataset
-from seqloom.data.prepare import Prepared
+from seqloom.data.prepare import PreparedData
 from seqloom.data.schema import Schema
 from seqloom.data.vocabulary import UNKNOWN
 from seqloom.errors import DataError
@@ -39,7 +39,7 @@ def pairs(data) -> Schema:
     return Schema("test", data, {"source": source, "target": text_side((data.target,), data.target_tokenizer)})
 
 
-def prepare(data, cache=None, tell=print) -> Prepared:
+def prepare(data, cache=None, tell=print) -> PreparedData:
     return prepare_module.prepare(pairs(data), cache, tell)
 
 
@@ -57,12 +57,12 @@ def cache(tmp_path) -> Path:
     return tmp_path / "cache"
 
 
-def pairs_of(prepared: Prepared, part: str) -> list[tuple[str, str]]:
+def pairs_of(prepared: PreparedData, part: str) -> list[tuple[str, str]]:
     split = prepared.splits[part]
     return split.examples()
 
 
-def content(prepared: Prepared) -> object:
+def content(prepared: PreparedData) -> object:
     """Everything there is to see, for comparison."""
     splits = {
         name: [[row.tolist() for row in side] for side in (split.ids["source"], split.ids["target"])]

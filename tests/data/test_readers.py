@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seqloom.data.formats import lines
-from seqloom.data.formats.tables import Reading, Row, Skipped, read_rows
+from seqloom.data.formats.tables import Reading, Row, SkippedRows, read_rows
 from seqloom.errors import DataError
 
 
@@ -27,7 +27,7 @@ def write(folder: Path, name: str, content: str | bytes) -> str:
 
 
 def read(*files: str, **how) -> list[Row]:
-    return list(read_rows(files, Reading(**how), Skipped()))
+    return list(read_rows(files, Reading(**how), SkippedRows()))
 
 
 def values(*files: str, **how) -> list[tuple[str, ...]]:
@@ -43,7 +43,7 @@ def refusal(*files: str, **how) -> str:
 
 
 def skips(*files: str, **how) -> tuple[list[tuple[str, ...]], dict[str, int], dict[str, str]]:
-    skipped = Skipped()
+    skipped = SkippedRows()
     rows = [row.values for row in read_rows(files, Reading(skip=True, **how), skipped)]
     return rows, dict(skipped.counts), skipped.first
 
@@ -123,7 +123,7 @@ def test_an_ending_that_says_nothing_is_refused(tmp_path):
 
 def test_one_file_cannot_be_parallel_and_two_cannot_be_a_table(tmp_path):
     one, two = write(tmp_path, "a.csv", "x"), write(tmp_path, "b.csv", "x")
-    assert "1 files" in refusal(one, format="lines")
+    assert "1 file given as lines" in refusal(one, format="lines")
     assert "2 files" in refusal(one, two, format="csv")
 
 
@@ -203,9 +203,31 @@ def test_column_faults_hold_for_skipping_too(tmp_path):
         assert found in refusal(write(tmp_path, "p.csv", content), columns=("a", "c"), skip=True)
 
 
-def test_duplicate_headers_are_refused_even_if_they_are_not_asked_for(tmp_path):
-    sentence = refusal(write(tmp_path, "p.tsv", "x\tsource\ttarget\tx\n1\t2\t3\t4\n"))
-    assert "'x' more than once" in sentence and "line 1" in sentence
+def test_columns_that_share_a_name_are_refused_only_where_that_name_is_asked_for(tmp_path):
+    file = write(tmp_path, "p.tsv", "x\tsource\ttarget\tx\n1\t2\t3\t4\n")
+    sentence = refusal(file, columns=("x", "target"))
+    assert "'x' more than once: the numbers 1, 4 tell them apart" in sentence and "line 1" in sentence
+    assert [row.values for row in read(file)] == [("2", "3")]
+    assert [row.values for row in read(file, columns=("4", "target"))] == [("4", "3")]
+
+
+@pytest.mark.parametrize(
+    ("begin", "way"),
+    [
+        ("source,target\na,b\n".encode("utf-16"), "data.encoding=utf-16"),
+        ("source,target\na,b\n".encode("utf-16-be").join([b"\xfe\xff", b""]), "data.encoding=utf-16"),
+        (b"PK\x03\x04\r\n\0", "data.format=xlsx"),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1", "save it as .xlsx or .csv"),
+        (b"PAR1\x15\x04", "data.format=parquet"),
+    ],
+)
+def test_a_file_that_is_not_what_its_ending_says_is_refused_with_what_reads_it(tmp_path, begin, way):
+    assert way in refusal(write(tmp_path, "p.csv", begin))
+
+
+def test_an_array_of_objects_is_refused_with_what_makes_lines_of_it(tmp_path):
+    for name, content in (("p.json", "[]"), ("p.jsonl", '[\n {"source": "a"'), ("p.jsonl", '[{"source": "a"}]')):
+        assert "orient='records', lines=True" in refusal(write(tmp_path, name, content))
 
 
 def test_text_files_have_two_columns(tmp_path):
@@ -311,8 +333,8 @@ def test_no_file_stays_open_whatever_happens(tmp_path, ending):
     """Warnings are errors here, and an open file that is forgotten warns."""
     files = [write(tmp_path, f"{n}.txt{ending}", "a\tb\nbroken\n") for n in range(2)]
     refusal(files[0])
-    next(read_rows(files[:1], Reading(), Skipped()))
-    next(read_rows(files, Reading(), Skipped()))
+    next(read_rows(files[:1], Reading(), SkippedRows()))
+    next(read_rows(files, Reading(), SkippedRows()))
 
 
 # --- faults of single rows: raised or counted --------------------------------------------------------------------
@@ -322,9 +344,9 @@ LONG = "x" * 10_000_000
 
 # name of the file, content with a fault in the second row, reason it is counted under, words of the sentence
 ROW_FAULTS = {
-    "csv ragged": ("p.csv", "source,target\na,b\nc\nd,e\n", "wrong number of fields", "1 fields, but 2"),
+    "csv ragged": ("p.csv", "source,target\na,b\nc\nd,e\n", "wrong number of fields", "1 field, but 2"),
     "csv too many": ("p.csv", "source,target\na,b\nc,d,e\nd,e\n", "wrong number of fields", "3 fields, but 2"),
-    "tsv ragged": ("p.tsv", "source\ttarget\na\tb\nc\nd\te\n", "wrong number of fields", "1 fields, but 2"),
+    "tsv ragged": ("p.tsv", "source\ttarget\na\tb\nc\nd\te\n", "wrong number of fields", "1 field, but 2"),
     "csv bad byte": ("p.csv", b"source,target\na,b\nc,\xe4\nd,e\n", "not utf-8", "byte 0xe4 is not utf-8"),
     "tsv bad byte": ("p.tsv", b"source\ttarget\na\tb\n\xff\tc\nd\te\n", "not utf-8", "byte 0xff"),
     "txt bad byte": ("p.txt", b"a\tb\n\xc3(\tc\nd\te\n", "not utf-8", "byte 0xc3"),

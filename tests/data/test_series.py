@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seqloom.data.formats.series import Series, TableReading, read_table
-from seqloom.data.formats.tables import Skipped
+from seqloom.data.formats.tables import SkippedRows
 from seqloom.errors import DataError
 
 
@@ -23,8 +23,8 @@ def write(folder: Path, content: str | bytes, name: str = "t.csv") -> str:
     return str(path)
 
 
-def read(file: str, *time: str, skipped: Skipped | None = None, **how) -> list[Series]:
-    return list(read_table(file, TableReading(time=time, **how), skipped or Skipped()))
+def read(file: str, *time: str, skipped: SkippedRows | None = None, **how) -> list[Series]:
+    return list(read_table(file, TableReading(time=time, **how), skipped or SkippedRows()))
 
 
 def refusal(file: str, *time: str, **how) -> str:
@@ -135,7 +135,7 @@ def test_what_is_no_number_is_refused_with_file_line_and_column(tmp_path, bad):
     [
         ("", (), "is empty"),
         ("a,b\n", (), "no rows"),
-        ("a,b\n1\n", (), "line 2: the row has 1 fields, but 2 were expected"),
+        ("a,b\n1\n", (), "line 2: the row has 1 field, but 2 were expected"),
         ("t,x\nyesterday,1\n", ("t",), "line 2: the time in 't' is 'yesterday', which cannot be read"),
         ("t,x\n2020-01-01,1\n2020-02-30,1\n", ("t",), "line 3: the time in 't'"),
         ("t,x\n2020-01-01,1\n2020-01-02T00:00Z,1\n", ("t",), "the first time has no offset"),
@@ -151,7 +151,7 @@ def test_refusals_say_where_and_what(tmp_path, content, time, part):
 
 
 def test_skipped_rows_are_counted_and_become_gaps(tmp_path):
-    skipped = Skipped()
+    skipped = SkippedRows()
     days = [f"2020-01-0{day},{'oops' if day == 3 else day}\n" for day in range(1, 6)]
     [series] = read(write(tmp_path, "t,x\n" + "".join(days)), "t", skip=True, skipped=skipped)
     np.testing.assert_array_equal(series.values[:, 0], [1, 2, math.nan, 4, 5])
@@ -159,7 +159,7 @@ def test_skipped_rows_are_counted_and_become_gaps(tmp_path):
 
 
 def test_without_a_time_a_skipped_row_keeps_its_place(tmp_path):
-    skipped = Skipped()
+    skipped = SkippedRows()
     [series] = read(write(tmp_path, "x,y\n1,1\noops,2\n3\n4,4\n"), skip=True, skipped=skipped)
     np.testing.assert_array_equal(series.values[:, 1], [1, math.nan, math.nan, 4])
     assert skipped.counts.total() == 2

@@ -10,7 +10,7 @@ import torch
 from seqloom.config.recipe import Recipe
 from seqloom.data.datasets import open_dataset
 from seqloom.data.formats import sounds
-from seqloom.data.formats.tables import Skipped
+from seqloom.data.formats.tables import SkippedRows
 from seqloom.data.log_mel import FLOOR, LogMel, LogMelSettings, from_mel, resample, to_mel
 from seqloom.errors import DataError, RecipeError
 from seqloom.tasks import declare
@@ -28,7 +28,7 @@ def tone(frequency, seconds=0.2, rate=RATE):
 
 
 def rows_of(*more, task="seq2seq"):
-    recipe, skipped = Recipe.of({"task": task}).override(*HOW, *more), Skipped()
+    recipe, skipped = Recipe.of({"task": task}).override(*HOW, *more), SkippedRows()
     return list(open_dataset(declare(recipe).schema).read("train", skipped)), skipped
 
 
@@ -195,10 +195,10 @@ def test_folders_of_sounds_are_classes(folder):
     rows, _ = rows_of(*how, task="classify")
     assert [label for _, label in rows] == ["high", "low"]
     (folder / "tones" / "low" / "b.wav").write_bytes(b"nothing")
-    assert "b.wav, line 1: 'b.wav' cannot be read as a sound" in refusal(*how, task="classify")
+    assert "b.wav: 'b.wav' cannot be read as a sound" in refusal(*how, task="classify")
     recipe = Recipe.of({"task": "classify"}).override("data.train=tones")
     with pytest.raises(DataError, match="data.source_type=sound reads sounds"):
-        list(open_dataset(declare(recipe).schema).read("train", Skipped()))
+        list(open_dataset(declare(recipe).schema).read("train", SkippedRows()))
 
 
 def test_sounds_are_no_texts_numbers_or_several_columns(folder):

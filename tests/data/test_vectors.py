@@ -41,7 +41,7 @@ def test_words_that_are_not_asked_for_are_not_parsed_and_may_hold_bad_bytes(tmp_
         ("", "the file has no words"),
         ("3 2\n", "the file has no words"),
         ("word\n", "line 1: a word and its numbers"),
-        ("a 1 2\nb 1\n", "line 2: the word has 1 numbers, but 2 were expected"),
+        ("a 1 2\nb 1\n", "line 2: the word has 1 number, but 2 were expected"),
         ("a 1 2\nb 1 2 3\n", "line 2: the word has 3 numbers, but 2 were expected"),
         ("2 3\na 1 2\nb 1 2\n", "line 2: the word has 2 numbers, but 3 were expected"),
         ("2 2\na 1 2\n", "promises 2 words, but the file has 1"),

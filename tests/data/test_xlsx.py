@@ -6,8 +6,9 @@ from datetime import date, datetime
 
 import pytest
 
+from seqloom.data.files import digest_file
 from seqloom.data.formats.series import TableReading, read_table
-from seqloom.data.formats.tables import Reading, Skipped, read_rows
+from seqloom.data.formats.tables import Reading, SkippedRows, read_rows
 from seqloom.errors import DataError, MissingExtra
 
 openpyxl = pytest.importorskip("openpyxl", reason="openpyxl is not installed")
@@ -28,8 +29,19 @@ def write(folder, rows, other=()):
 
 
 def read(file, *columns, **how):
-    skipped = Skipped()
+    skipped = SkippedRows()
     return [row.values for row in read_rows([file], Reading(columns, **how), skipped)], skipped.notes
+
+
+def test_a_sheet_is_chosen_on_the_command_line(tmp_path, typed):
+    rows = [["text", "label"], *[[f"day {n}", "good" if n % 2 else "bad"] for n in range(20)]]
+    write(tmp_path, [["note"], ["see the next sheet"]], rows)
+    asked = ("data", "classify", "data.source=text", "data.target=label")
+    out, error, code = typed(*asked, "data.train=t.xlsx")
+    assert code == 2 and "there are 'note'; FILE.xlsx#SHEET reads another sheet" in error
+    out, error, code = typed(*asked, "data.train=t.xlsx#more")
+    assert code == 0 and "20 rows read" in out, error
+    assert digest_file("t.xlsx#more") != digest_file("t.xlsx")
 
 
 def test_a_sheet_gives_what_the_same_csv_gives(tmp_path):
@@ -55,7 +67,7 @@ def test_a_missing_cell_is_missing(tmp_path):
 
 def test_series_have_their_times(tmp_path):
     rows = [["when", "x"], *([datetime(2021, 1, 1, hour), hour / 2] for hour in range(5))]
-    [series] = read_table(write(tmp_path, rows), TableReading(time=("when",)), Skipped())
+    [series] = read_table(write(tmp_path, rows), TableReading(time=("when",)), SkippedRows())
     assert series.step == "3600000 ms" and series.values[:, 0].tolist() == [0, 0.5, 1, 1.5, 2]
 
 

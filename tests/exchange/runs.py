@@ -99,7 +99,7 @@ def cases(folder: Path) -> dict[str, Case]:
         "tag-crf": (
             ("task=tag", "model.crf=true", "model.lexicon=true", "data.characters=6", "data.max_length=9"),
             parts(list(zip(texts, tags, strict=True))),
-            asked[:2] + asked[3:],
+            [*asked[:2], " ".join(WORDS * 3)],  # one word again and again: paths that are shifted would tie
         ),
         "seq2seq": (
             ("task=seq2seq", "data.source_tokenizer=words", "data.target_tokenizer=words"),

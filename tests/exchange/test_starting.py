@@ -102,7 +102,7 @@ def test_gpt2_goes_on_writing_and_opens_in_transformers(runs, tmp_path):
     run, folder = runs["gpt2"], tmp_path / "there"
     assert run.net.head.project.bias is not None and not dict(run.net.head.named_parameters()).get("project.bias")
     assert run.generate("The penguin", temperature=0.0, length=5).finish()
-    export_run(run.folder, "huggingface", folder)
+    huggingface.save(run, folder)
     theirs = transformers.AutoModelForCausalLM.from_pretrained(folder).eval()
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     field = run.task.target
@@ -116,6 +116,23 @@ def test_gpt2_goes_on_writing_and_opens_in_transformers(runs, tmp_path):
         assert may.float().mean() > 0.9
 
 
+def test_numbers_that_no_token_has_take_no_probability(folders, tmp_path):
+    """Logits of GPT-2 as it is published are far below zero, which a number without a vector would have."""
+    theirs = transformers.GPT2LMHeadModel.from_pretrained(folders["gpt2"]).eval()
+    theirs.transformer.wte.weight.data += 0.5
+    theirs.transformer.ln_f.bias.data -= 3.0
+    theirs.save_pretrained(tmp_path / "folder")
+    transformers.AutoTokenizer.from_pretrained(folders["gpt2"]).save_pretrained(tmp_path / "folder")
+    still = ("train.learning_rate=1e-12", "train.bptt_window=32", "data.documents=lines")
+    run = fit("language", tmp_path / "folder", tmp_path / "run", *still)
+    rows = torch.from_numpy(run.task.target.rows)
+    ids = torch.from_numpy(run.task.target.encode(TEXTS[0])).long()[None]
+    with torch.no_grad():
+        found, wanted = run.net(ids, run.net.initial_state(1))[0], theirs(rows[ids]).logits
+    assert wanted.max() < -10
+    close(found.log_softmax(-1)[..., rows >= 0], wanted.log_softmax(-1)[..., rows[rows >= 0]], atol=1e-4, rtol=0)
+
+
 def test_gpt2_reads_for_a_classifier_as_it_did_there(folders, tmp_path):
     run = fit("classify", folders["gpt2"], tmp_path / "run", "train.freeze=embed,encoder", "data.max_length=60")
     theirs = transformers.GPT2Model.from_pretrained(folders["gpt2"]).eval()
@@ -127,11 +144,30 @@ def test_gpt2_reads_for_a_classifier_as_it_did_there(folders, tmp_path):
         convert_run(run)
 
 
-def test_pictures_are_drawn_and_the_run_opens_again(runs):
-    for kind in ("bert", "gpt2"):
-        given = "a bird is here"
-        pages = load(runs[kind].folder).look(given, "a" if kind == "bert" else None)
-        assert pages.attention().to_dict()
+@pytest.mark.parametrize("kind", ["bert", "gpt2"])
+def test_every_picture_is_drawn_and_the_run_opens_again(kind, runs):
+    examples = PARTS if kind == "bert" else LINES
+    pages = load(runs[kind].folder).look("a bird is here", "a" if kind == "bert" else None, examples=examples)
+    assert {"attention", "attribution", "embedding", "curves", "model", "positions"} <= pages.views.keys()
+    for draw in pages.views.values():
+        assert draw() is not None
+
+
+def test_bert_reads_for_a_translator_as_it_did_there(folders, tmp_path):
+    """Which has no segments: everything is in the first."""
+    run = fit("seq2seq", folders["bert"], tmp_path / "run", "train.freeze=source")
+    theirs = transformers.BertModel.from_pretrained(folders["bert"]).eval()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folders["bert"])
+    ids = torch.from_numpy(run.task.source.encode(TEXTS[0])).long()[None]
+    found = run.net.source(ids, torch.ones_like(ids, dtype=torch.bool)).values
+    close(found, theirs(**tokenizer(TEXTS[0], return_tensors="pt")).last_hidden_state, atol=1e-5, rtol=0)
+    assert run.task.target.kind == "characters"
+
+
+@pytest.mark.parametrize("objective", ["causal", "document"])
+def test_a_masked_body_is_taught_on_by_another_objective(objective, folders):
+    recipe = Recipe.read("pretrain", "data.sample=", f"model.from={folders['bert']}", f"train.objective={objective}")
+    assert not recipe.model.output_transform and recipe.model.segments == 2
 
 
 @pytest.mark.parametrize(
@@ -151,6 +187,9 @@ def test_a_folder_that_cannot_be_started_from_is_refused_in_a_sentence(folders, 
         Recipe.read("classify", f"model.from={tmp_path}")
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "llama", "architectures": ["LlamaForCausalLM"]}))
     with pytest.raises(RunError, match="'model_type' is 'llama', but a run can start from bert"):
+        Recipe.read("classify", f"model.from={tmp_path}")
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "bert", "hidden_act": ["gelu"]}))
+    with pytest.raises(RunError, match=r"the activation \['gelu'\] has no counterpart in a run"):
         Recipe.read("classify", f"model.from={tmp_path}")
     huggingface.save(huggingface.load(folders["bert"]), bare := tmp_path / "bare")
     for name in ("tokenizer.json", "tokenizer_config.json", "vocab.txt", "special_tokens_map.json"):

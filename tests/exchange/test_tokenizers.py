@@ -138,18 +138,18 @@ def test_a_tokenizer_goes_with_its_model(tmp_path):
 PIECES = {"▁a": -1.5, "▁": -3.0, "a": -2.0, "b": -2.5, "ab": -2.2, "ba": -3.9, "▁ab": -4.0, "bab": -6.0, "c": -9.0}
 
 
-def write_spm(folder, model_type=1, ids=None):
+def write_spm(folder, model_type=1, ids=None, side="source", pieces=PIECES):
     """By the protocol buffer that transformers carries; theirs itself needs a package to read it."""
     from transformers.utils import sentencepiece_model_pb2_new as proto
 
     made = proto.ModelProto()
-    for piece, score, kind in [("<unk>", 0.0, 2), ("</s>", 0.0, 3), *((p, s, 1) for p, s in PIECES.items())]:
+    for piece, score, kind in [("<unk>", 0.0, 2), ("</s>", 0.0, 3), *((p, s, 1) for p, s in pieces.items())]:
         made.pieces.add(piece=piece, score=score, type=kind)
     made.trainer_spec.model_type = model_type
     made.trainer_spec.vocab_size = len(made.pieces)
     made.normalizer_spec.name = "identity"
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "source.spm").write_bytes(made.SerializeToString())
+    (folder / f"{side}.spm").write_bytes(made.SerializeToString())
     known = ids or {"</s>": 0, "<unk>": 1, ">>de<<": 2, **{p: n + 3 for n, p in enumerate(PIECES)}, "<pad>": 20}
     (folder / "vocab.json").write_text(json.dumps(known))
     return known

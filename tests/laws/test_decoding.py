@@ -12,11 +12,11 @@ from seqloom.layers.embeddings import TokenEmbedding
 from seqloom.layers.fast.native import library
 from seqloom.layers.heads import Categorical
 from seqloom.layers.recurrent import recurrent_encoder
-from seqloom.layers.state import Shared
+from seqloom.layers.state import SharedLeaf
 from seqloom.layers.tap import recording
 from seqloom.layers.transformer import TransformerConfig, transformer
 from seqloom.models import Generator, Source
-from seqloom.search import Banned, BeamOptions, beam, greedy
+from seqloom.search import BannedTokens, BeamOptions, beam, greedy
 from seqloom.search.choosing import PlainRows, likeliest_rows
 
 from .zoo import CELLS, stirred
@@ -108,7 +108,7 @@ def test_searches_find_the_same_with_native_steps_and_without(name, eight, nativ
     last, state = start(model)
 
     def search() -> list:
-        rules = {"steps": 12, "end": 3, "constraints": [Banned([8])]}
+        rules = {"steps": 12, "end": 3, "constraints": [BannedTokens([8])]}
         one = greedy(model.stepper(), last, state, **rules)
         many = beam(model.stepper(), last, state, BeamOptions(beam_size=4, **rules))
         return [one, *many, *beam(model.stepper(), last, state, BeamOptions(beam_size=4, best=1, **rules))]
@@ -143,8 +143,8 @@ def memories_of(model: Generator) -> list[torch.Tensor]:
     return [one.tensors[0][mask] for one in shared_in(state)]
 
 
-def shared_in(state: object) -> list[Shared]:
-    if isinstance(state, Shared):
+def shared_in(state: object) -> list[SharedLeaf]:
+    if isinstance(state, SharedLeaf):
         return [state]
     return [one for part in state for one in shared_in(part)] if isinstance(state, tuple) else []
 

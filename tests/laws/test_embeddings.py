@@ -1,4 +1,4 @@
-"""First layers and last ones: scales, segments, positions with an offset or in halves, heads without a bias."""
+"""First layers and last ones: scales, segments, positions with an offset, heads without a bias."""
 
 import pytest
 import torch
@@ -9,7 +9,7 @@ from seqloom.layers.base import first_pool
 from seqloom.layers.embeddings import SegmentEmbedding, TokenEmbedding
 from seqloom.layers.fast.steps import change_of, prepare_step
 from seqloom.layers.heads import Categorical, MLPHead
-from seqloom.layers.positions import LearnedPositions, SinusoidalPositions
+from seqloom.layers.positions import LearnedPositions
 
 from .zoo import PIECES, SIZE, stirred
 
@@ -36,14 +36,6 @@ def test_segments_are_added_and_the_first_is_the_default():
     close(embed(tokens), embed(torch.stack([tokens, torch.zeros_like(tokens)], -1)))
 
 
-@pytest.mark.parametrize("size", [8, 9])
-def test_halves_are_the_same_waves_in_another_order(size):
-    turns, halves = (
-        SinusoidalPositions(size, halves)(torch.zeros(1, 30, size), torch.zeros(1).long())[0] for halves in (0, 1)
-    )
-    close(halves, torch.cat([turns[..., ::2], turns[..., 1::2]], -1))
-
-
 def test_an_offset_moves_the_table_and_leaves_room_for_as_many():
     layer, plain = LearnedPositions(SIZE, 4, offset=3), LearnedPositions(SIZE, 4)
     plain.table.data = layer.table.data[3:]
@@ -53,7 +45,7 @@ def test_an_offset_moves_the_table_and_leaves_room_for_as_many():
         layer(torch.randn(2, 5, SIZE), layer.initial_state(2))
 
 
-@pytest.mark.parametrize("name", ["waves", "waves-halves", "learned", "learned-offset"])
+@pytest.mark.parametrize("name", ["waves", "learned", "learned-offset"])
 @torch.no_grad()
 def test_positions_one_step_at_a_time_are_those_of_the_whole(name):
     layer, x = stirred(PIECES[name]()).eval(), torch.randn(2, 6, SIZE)

@@ -22,7 +22,7 @@ from seqloom.layers.padding import full_mask, lengths_to_mask
 from seqloom.layers.positions import NoRotation, SinusoidalPositions
 from seqloom.layers.recurrent import recurrent_decoder, recurrent_encoder
 from seqloom.layers.residual import ReZero
-from seqloom.layers.state import Shared, detach, repeat, select
+from seqloom.layers.state import SharedLeaf, detach, repeat, select
 from seqloom.layers.tap import recording
 from seqloom.layers.transformer import CausalAttention, CrossAttention, SelfAttention
 
@@ -136,7 +136,7 @@ def test_the_newest_cache_grows_in_place_and_an_older_one_is_copied():
 
 
 def test_beams_of_one_source_share_what_belongs_to_it():
-    shared = Shared((torch.randn(2, 5), torch.ones(2, 5, dtype=torch.bool)))
+    shared = SharedLeaf((torch.randn(2, 5), torch.ones(2, 5, dtype=torch.bool)))
     wide = repeat(shared, 3)
     moved = select(wide, torch.tensor([2, 0, 0, 3, 5, 4]))
     assert moved.width == 3 and all(a is b for a, b in zip(moved.tensors, shared.tensors, strict=True))
@@ -149,7 +149,7 @@ def test_beams_of_one_source_share_what_belongs_to_it():
 @pytest.mark.parametrize("width", [1, 2, 3, 6])
 def test_rows_that_leave_unevenly_keep_to_their_sources(width):
     """Beside a plain tensor that repeats each source for every one of its rows: any few rows, and any six in order."""
-    shared = repeat(Shared((torch.arange(6 // width), 10 + torch.arange(6 // width))), width)
+    shared = repeat(SharedLeaf((torch.arange(6 // width), 10 + torch.arange(6 // width))), width)
     plain = torch.arange(6 // width).repeat_interleave(width)
     uneven = itertools.combinations_with_replacement(range(6), 6)
     for rows in itertools.chain(*(itertools.product(range(6), repeat=count) for count in (1, 2, 3, 4)), uneven):

@@ -25,7 +25,7 @@ def test_the_mix_is_that_of_the_formula():
     close(mix(states), 1.7 * sum(share * state for share, state in zip(e / e.sum(), states, strict=True)))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def body(tmp_path_factory):
     (task, *settings), folder = KINDS["elmo"], tmp_path_factory.mktemp("mix") / "body"
     texts = {part: rows_for(task)[: len(rows)] for part, rows in PARTS.items()}

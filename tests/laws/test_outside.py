@@ -92,7 +92,7 @@ def examples():
     return Batch.from_sequence(y, y > 0, (source, source > 0))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def trained():
     model, batch = build(), examples()
     objective, found = GenerationObjective(model), []

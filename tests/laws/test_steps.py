@@ -10,7 +10,7 @@ from seqloom.layers.fast import native_steps
 from seqloom.layers.fast.native import library
 from seqloom.layers.fast.steps import product
 from seqloom.layers.quantization import in_eight_bits, quantize_weight, quantize_weights, round_rows
-from seqloom.layers.state import Shared, repeat, select, walk_state
+from seqloom.layers.state import SharedLeaf, repeat, select, walk_state
 from seqloom.search import BeamOptions, beam
 from seqloom.search.choosing import top_log_probabilities
 
@@ -221,7 +221,7 @@ def held(state) -> int:
             for tensor in (one.store.steps, one.store.valid):
                 note(tensor) if tensor is not None else None
         else:
-            assert isinstance(one, Shared)
+            assert isinstance(one, SharedLeaf)
             list(map(note, one.tensors))
         return one
 
@@ -280,7 +280,7 @@ def test_beams_do_not_repeat_their_source():
     assert len(kept) == 5 and all(places == held_first for places in kept)
 
 
-def shared_of(state) -> list[Shared]:
+def shared_of(state) -> list[SharedLeaf]:
     found = []
     walk_state(lambda tensor: tensor, lambda leaf: found.append(leaf) or leaf, state)
-    return [leaf for leaf in found if isinstance(leaf, Shared)]
+    return [leaf for leaf in found if isinstance(leaf, SharedLeaf)]

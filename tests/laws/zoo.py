@@ -24,7 +24,7 @@ from seqloom.layers.base import (
 from seqloom.layers.cells import CELLS, DecayGRUCell, ProjectedLSTMCell
 from seqloom.layers.convolution import convolution
 from seqloom.layers.heads import Categorical
-from seqloom.layers.lexicon import HandedOn
+from seqloom.layers.lexicon import SkipConcatenation
 from seqloom.layers.local_attention import MonotonicAttention, PredictiveAttention
 from seqloom.layers.non_local import put_non_local
 from seqloom.layers.positions import LearnedPositions, NoRotation, Rotary, SinusoidalPositions
@@ -46,7 +46,7 @@ TRANSFORMERS: dict[str, TransformerConfig] = {
     "transformer-none": config(positions="none", activation="relu"),
     "transformer-window": config(window=3, positions="rotary"),
     "transformer-widths": config(heads=5, key_size=4, value_size=3, positions="rotary"),
-    "transformer-unbiased": config(norm="post", bias=False),
+    "transformer-unbiased": config(norm="post", activation="silu", bias=False),
     "transformer-normed-embedding": config(embedding_norm=True, positions="learned", max_positions=40),
     "transformer-rezero-shared": config(norm="rezero", rezero_shared=True),
     "transformer-hard": config(hard_attention=True, window=4),
@@ -82,7 +82,7 @@ ENCODERS: dict[str, Callable[[], Encoder]] = {
     "non-local": lambda: put_non_local(
         Encoder(recurrent_encoder(CELLS["gru"], D, [SIZE]), last_bidirectional_pool), D, 2
     ),
-    "handed-on": lambda: Encoder(HandedOn(recurrent_encoder(CELLS["gru"], D, [SIZE - 4]), 4), mean_pool),
+    "handed-on": lambda: Encoder(SkipConcatenation(recurrent_encoder(CELLS["gru"], D, [SIZE - 4]), 4), mean_pool),
     "pooled": lambda: Encoder(recurrent_encoder(CELLS["gru"], D, [SIZE]), Pooling(SIZE, 3)),
     "convolution-both": lambda: Encoder(convolution(D, SIZE, 2, 3, causal=False), max_pool),
     **{
@@ -142,7 +142,6 @@ DECODERS: dict[str, Callable[..., Layer]] = {
 PIECES: dict[str, Callable[[], Layer]] = {  # what the others are made of, from SIZE to SIZE
     "each": lambda: Pointwise(nn.Linear(SIZE, SIZE)),
     "waves": lambda: SinusoidalPositions(SIZE),
-    "waves-halves": lambda: SinusoidalPositions(SIZE, halves=True),
     "learned": lambda: LearnedPositions(SIZE, 40),
     "learned-offset": lambda: LearnedPositions(SIZE, 40, offset=3),
     "self": lambda: SelfAttention(SIZE, MultiHeadAttention(SIZE, 3), NoRotation()),

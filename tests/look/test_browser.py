@@ -3,6 +3,7 @@
 import pytest
 
 from seqloom.config.recipe import Recipe
+from seqloom.look.names import format_token
 from seqloom.runs.run import load, train
 
 from ..browser import chromium
@@ -75,7 +76,7 @@ def test_a_report_opens_from_disk_without_a_network_and_draws_every_chart(browse
     labels = page.evaluate(
         "() => [...document.querySelectorAll('#chart-attention .role-axis-label text')].map(one => one.textContent)"
     )
-    seen = [token if token.strip() else "␣" for token in (*look.names.source, *look.names.target)]
+    seen = [format_token(token) for token in (*look.names.source, *look.names.target)]
     assert sorted(labels) == sorted(seen) and "g" in labels
     page.context.close()
 

@@ -183,7 +183,7 @@ def test_an_attribution_of_a_certain_answer_says_why_it_has_no_bars():
     certain = Attribution("occlusion", "x", ["a", "b"], np.zeros(2), -1e-20, -0.8)
     drawn = json.dumps(attribution_chart([certain]).to_dict())
     assert "no bars: the answer is as sure without any one" in drawn
-    assert "Log-probability of x: 0 nats; with nothing read -0.8 nats" in drawn
+    assert "Log-probability of x: 0 nats (100.0%); with nothing read -0.8 nats (44.9%)" in drawn
 
 
 HOSTILE = '</script><script>alert("x")</script>'

@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from seqloom import Recipe, load, train
-from seqloom.cli.main import app
+from seqloom.cli.main import build_app
 from seqloom.errors import RecipeError
 
 PAIRS = [(text, text[::-1]) for text in ("abc", "bca", "cab", "abcd") * 6]
@@ -60,6 +60,6 @@ def test_every_gate_and_state_of_every_level_can_be_chosen_unit_by_unit(looks):
 
 def test_the_command_line_chooses_a_part(looks, tmp_path):
     typed = ["look", str(looks[1] / "transformer"), "abc", "--view", "heads", "--out", str(tmp_path / "part.json")]
-    assert CliRunner().invoke(app, [*typed, "--part", "decoder.cross"]).exit_code == 0
+    assert CliRunner().invoke(build_app(), [*typed, "--part", "decoder.cross"]).exit_code == 0
     text = (tmp_path / "part.json").read_text()
     assert "over the source" in text and "Self-attention" not in text

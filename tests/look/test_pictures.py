@@ -55,7 +55,7 @@ def test_a_caption_is_drawn_over_its_picture_and_the_picture_is_the_one_that_was
     np.testing.assert_array_equal(look.picture.pixels, pictures[3][0])
     spec = json.loads(render(look.attention(), ".json"))
     assert make_picture_url(Picture(pictures[3][0], 4)) in json.dumps(spec)
-    assert {row["word"] for row in rows_of(look.attention())} == {"1. r", "2. e", "3. d", "4. <eos>"}
+    assert {row["word"] for row in rows_of(look.attention())} == {"1. r", "2. e", "3. d", "4. (end)"}
     assert render(look.attention(), ".svg").startswith(b"<svg")
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from seqloom.cli.main import app
+from seqloom.cli.main import build_app
 from seqloom.config.recipe import Recipe
 from seqloom.look.charts.base import render
 from seqloom.runs.run import Run, load, train
@@ -31,10 +31,10 @@ def test_classes_and_calibration_are_scored_told_and_drawn(labels, tmp_path, mon
     score = run.scores["scores"]["accuracy"]
     assert list(score["classes"]) == ["glad", "puzzled", "sad"] and np.sum(score["confusion"]) == 36
     assert np.trace(score["confusion"]) / 36 == pytest.approx(score["value"])
-    told = CliRunner().invoke(app, ["score", str(labels / "run")])
+    told = CliRunner().invoke(build_app(), ["score", str(labels / "run")])
     assert told.exit_code == 0 and "precision" in told.stdout and "puzzled" in told.stdout, told.output
     assert "expected calibration error" in told.stdout
-    answer = CliRunner().invoke(app, ["score", str(labels / "run"), "--json"])
+    answer = CliRunner().invoke(build_app(), ["score", str(labels / "run"), "--json"])
     assert json.loads(answer.stdout)[0]["scores"]["accuracy"]["confusion"] == score["confusion"]
     look = run.look("good film")
     rows = json.loads(render(look.confusion(), ".json"))["datasets"].values()

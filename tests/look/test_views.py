@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from seqloom.architectures import ARCHITECTURES
-from seqloom.cli.main import app
+from seqloom.cli.main import build_app
 from seqloom.config.recipe import Recipe
 from seqloom.errors import RecipeError
 from seqloom.look.charts.base import render
@@ -147,8 +147,14 @@ def test_the_command_line_takes_every_view_and_the_report_shows_each_that_fits(t
     for name in look.views:
         if name != "cost":
             asked = ["look", str(tmp_path / "run"), "ab c", "--view", name, "--out", str(tmp_path / f"{name}.json")]
-            assert CliRunner().invoke(app, asked).exit_code == 0 and json.loads((tmp_path / f"{name}.json").read_text())
+            assert CliRunner().invoke(build_app(), asked).exit_code == 0 and json.loads(
+                (tmp_path / f"{name}.json").read_text()
+            )
     with pytest.raises(RecipeError, match="does not fit this model: only a Transformer has heads"):
-        CliRunner().invoke(app, ["look", str(tmp_path / "run"), "ab c", "--view", "heads"], catch_exceptions=False)
+        CliRunner().invoke(
+            build_app(), ["look", str(tmp_path / "run"), "ab c", "--view", "heads"], catch_exceptions=False
+        )
     with pytest.raises(RecipeError, match="there is no view 'gate'; did you mean gates"):
-        CliRunner().invoke(app, ["look", str(tmp_path / "run"), "ab c", "--view", "gate"], catch_exceptions=False)
+        CliRunner().invoke(
+            build_app(), ["look", str(tmp_path / "run"), "ab c", "--view", "gate"], catch_exceptions=False
+        )

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqloom.metrics.copied import Copied, find_copied, score_copied, summarize_copied
+from seqloom.metrics.copied import CopiedRun, find_copied, score_copied, summarize_copied
 
 few = st.text("ab", max_size=12)
 
@@ -13,7 +13,7 @@ def test_the_longest_run_is_the_longest_of_all_pieces_that_stand_in_one_of_the_k
     for text, found in zip(texts, find_copied(texts, known), strict=True):
         pieces = {text[start:stop] for start in range(len(text)) for stop in range(start, len(text) + 1)}
         longest = max((len(piece) for piece in pieces if any(piece in one for one in known)), default=0)
-        assert found == Copied(len(text), longest)
+        assert found == CopiedRun(len(text), longest)
         assert found.whole == (text != "" and any(text in one for one in known))
 
 

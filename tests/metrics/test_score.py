@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+import scipy.stats
 
-from seqloom.metrics import Score
+from seqloom.metrics import Score, accuracy, measure_lead
 from seqloom.metrics import score as score_module
-from seqloom.metrics.score import BOOTSTRAP_SEED, RESAMPLES, limits, ratio, resample, score_sums
+from seqloom.metrics.score import BOOTSTRAP_SEED, RESAMPLES, Draws, limits, ratio, resample, score_sums
 
 
 @pytest.mark.parametrize("count", [1, 7, 3000])
@@ -30,9 +31,30 @@ def test_the_interval_of_a_mean_is_about_as_wide_as_the_closed_form():
     assert score.interval == pytest.approx((score.value - half, score.value + half), abs=half / 5)
 
 
+@pytest.mark.parametrize("count", [6, 10, 25, 400])
+def test_the_lead_of_one_system_over_another_is_that_of_a_paired_t_test(count):
+    chance = np.random.default_rng(count)
+    right = chance.random((2, count)) < [[0.8], [0.5]]
+    one, other = (accuracy([bool(hit) for hit in hits], [True] * count) for hits in right)
+    low, high = measure_lead(one, other)
+    differences = right[0].astype(float) - right[1]
+    reference = scipy.stats.ttest_1samp(differences, 0).confidence_interval(0.95)
+    assert (low + high) / 2 == pytest.approx(differences.mean())
+    assert high - low == pytest.approx(reference.high - reference.low, rel=0.08)  # a thousand draws
+    assert measure_lead(other, one) == pytest.approx((-high, -low))
+
+
+def test_hardly_any_examples_tell_no_systems_apart():
+    none, all_right = (accuracy([hit] * 5, [True] * 5) for hit in (False, True))
+    assert measure_lead(all_right, none) is None
+    few = [accuracy(hits, [True] * 6) for hits in ([True] * 3 + [False] * 3, [False] * 6)]
+    low, high = measure_lead(*few)  # three against none: a sign test gives p = 0.25
+    assert low < 0 < high
+
+
 def test_draws_without_a_defined_score_do_not_count():
-    assert limits(np.array([np.nan, 1.0, np.nan, 1.0])) == (1.0, 1.0)
-    assert limits(np.array([np.nan])) is None
+    assert limits(Draws(np.array([np.nan, 1.0, np.nan, 1.0]), 9)) == (1.0, 1.0)
+    assert limits(Draws(np.array([np.nan]), 9)) is None
 
 
 def test_a_score_tells_a_program_all_it_knows():

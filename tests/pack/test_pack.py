@@ -17,7 +17,7 @@ from seqloom.layers.heads import Categorical
 from seqloom.models import Labeler
 from seqloom.pack import pack
 from seqloom.pack.bundle import bundle
-from seqloom.pack.graphs import OPERATORS, Packed, find_eight_bits
+from seqloom.pack.graphs import OPERATORS, PackedGraphs, find_eight_bits
 from seqloom.pack.save import largest_gap, round_weights, sources
 from seqloom.runs.json_output import replace_nonfinite
 
@@ -70,7 +70,7 @@ ALL = 'import {Model} from "./model.js";\nimport {openGraphs} from "./graph.js";
 
 
 def packed(graphs):
-    made = Packed()
+    made = PackedGraphs()
     for name, data in graphs.items():
         made.add_graph(name, data)
     return made

@@ -17,7 +17,7 @@ from seqloom.search.base import (
     Hypothesis,
     Step,
     Stop,
-    Written,
+    WrittenTokens,
     apply_constraints,
     check,
     find_stop,
@@ -90,7 +90,7 @@ class Space:
             logits, state = step(last, state)
             raw = log_probabilities(logits)
             rows = torch.full((len(last),), self.row, device=last.device)
-            totals = sums.to(raw)[:, None] + apply_constraints(raw, Written(tokens, rows), self.constraints)
+            totals = sums.to(raw)[:, None] + apply_constraints(raw, WrittenTokens(tokens, rows), self.constraints)
             if totals.isnan().any():
                 refuse_impossible(self.row, count, float("nan"))
             parents, chosen = (totals > -torch.inf).nonzero().unbind(1)

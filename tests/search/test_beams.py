@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from seqloom.errors import SearchError
-from seqloom.search import Banned, BeamOptions, Recorder, StopTokens, beam, greedy
+from seqloom.search import BannedTokens, BeamOptions, Recorder, StopTokens, beam, greedy
 
 from .exact import exact
 from .toy import END, Toy, all_tokens
@@ -117,7 +117,7 @@ def test_what_means_the_same_takes_no_place_from_what_does_not(best, groups):
 
 @pytest.mark.parametrize("width", [1, 2, 5])
 def test_what_is_never_written_is_left_out_alike_whether_or_not_the_distribution_is_worked_out(width, kernels):
-    toy, banned = Toy(7, sharpness=1.0), Banned([2, 5])
+    toy, banned = Toy(7, sharpness=1.0), BannedTokens([2, 5])
 
     def slowly(logs, written):
         return banned(logs, written)
@@ -165,7 +165,7 @@ def test_a_beam_wider_than_the_vocabulary_and_a_space_smaller_than_the_beam():
 def test_nothing_allowed_any_more_is_said_but_a_dead_end_among_others_is_not():
     toy = Toy(4)
     with pytest.raises(SearchError, match="no token is allowed at place 1 of row 0"):
-        beam(toy, *toy.begin(2), BeamOptions(beam_size=2, steps=3, end=END, constraints=[Banned(range(4))]))
+        beam(toy, *toy.begin(2), BeamOptions(beam_size=2, steps=3, end=END, constraints=[BannedTokens(range(4))]))
 
     def dead_end(logs, written):  # after a 1, nothing
         if not written.tokens.shape[1]:
@@ -284,7 +284,7 @@ def test_the_search_error_of_a_beam_is_measured():
 
 def test_the_exact_search_obeys_constraints_and_stops():
     toy = Toy(4, sharpness=0.5)
-    rules = {"steps": 4, "end": END, "constraints": [Banned([1])], "stops": [StopTokens([[2, 2]])]}
+    rules = {"steps": 4, "end": END, "constraints": [BannedTokens([1])], "stops": [StopTokens([[2, 2]])]}
     wide = beam(toy, *toy.begin(6), BeamOptions(beam_size=256, **rules))
     for proof, found in zip(exact(toy, *toy.begin(6), **rules), wide, strict=True):
         assert proof.best.tokens == found[0].tokens and proof.best.finish == found[0].finish
@@ -296,7 +296,7 @@ def test_a_space_too_large_to_follow_is_refused():
     with pytest.raises(SearchError, match="hypotheses at once, but may 100"):
         exact(toy, *toy.begin(1), steps=5, end=END, most=100)
     with pytest.raises(SearchError, match="no token is allowed"):
-        exact(toy, *toy.begin(1), steps=2, end=END, constraints=[Banned(range(50))])
+        exact(toy, *toy.begin(1), steps=2, end=END, constraints=[BannedTokens(range(50))])
     with pytest.raises(SearchError, match="1 known hypotheses for 2 rows"):
         exact(toy, *toy.begin(2), steps=2, end=END, known=[toy.every(0, 1)[0]])
 

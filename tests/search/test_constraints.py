@@ -7,16 +7,16 @@ from hypothesis import strategies as st
 
 from seqloom.errors import SearchError
 from seqloom.search import (
-    Banned,
+    BannedTokens,
     BeamOptions,
     MinLength,
     NoRepeat,
     Prefix,
     RepetitionPenalty,
-    Required,
+    RequiredTokens,
     Sampling,
     StopTokens,
-    Written,
+    WrittenTokens,
     beam,
     greedy,
     sample_tokens,
@@ -54,7 +54,7 @@ def written(way, seed, constraints, steps=STEPS):
 
 @given(way=ways, seed=st.integers(0, 99), banned=st.lists(tokens, max_size=SIZE - 2, unique=True))
 def test_banned_tokens_are_not_written(way, seed, banned):
-    found = written(way, seed, [Banned(banned)])
+    found = written(way, seed, [BannedTokens(banned)])
     assert found and not any(set(one.tokens) & set(banned) for _, one in found)
 
 
@@ -79,7 +79,7 @@ def test_nothing_ends_too_early(way, seed, length):
 def test_the_end_is_free_as_soon_as_enough_is_written(length):
     logs = torch.randn(2, SIZE).log_softmax(-1)
     for count in range(6):
-        found = MinLength(length, END)(logs, Written(torch.ones(2, count).long(), torch.arange(2)))
+        found = MinLength(length, END)(logs, WrittenTokens(torch.ones(2, count).long(), torch.arange(2)))
         assert (found[:, END] == (-torch.inf if count < length else logs[:, END])).all()
         assert torch.equal(found[:, END + 1 :], logs[:, END + 1 :])
 
@@ -88,7 +88,7 @@ def test_the_end_is_free_as_soon_as_enough_is_written(length):
     way=ways, seed=st.integers(0, 99), required=st.lists(tokens, max_size=STEPS), banned=st.lists(tokens, max_size=2)
 )
 def test_what_is_required_is_written_as_often_as_named(way, seed, required, banned):
-    found = written(way, seed, [Banned(banned), Required(required, END, STEPS)])
+    found = written(way, seed, [BannedTokens(banned), RequiredTokens(required, END, STEPS)])
     assert found or set(required) & set(banned)
     for _, one in found:
         assert all(one.tokens.count(token) >= required.count(token) for token in required)
@@ -122,7 +122,7 @@ def test_a_stop_sequence_ends_the_output_and_is_not_in_it(way, seed, stop):
 
 def test_a_repetition_penalty_multiplies_the_log_probabilities_of_what_was_there():
     logs = torch.randn(2, 5).log_softmax(-1)
-    seen = Written(torch.tensor([[1, 1, 3], [0, 0, 0]]), torch.tensor([2, 0]))
+    seen = WrittenTokens(torch.tensor([[1, 1, 3], [0, 0, 0]]), torch.tensor([2, 0]))
     found = RepetitionPenalty(1.5, [[4], [], []])(logs, seen)
     expected = logs.clone()
     expected[0, [1, 3]] *= 1.5  # the row has an empty prompt
@@ -149,7 +149,13 @@ def enumerate_pairs(one):
 
 
 def test_several_constraints_hold_together():
-    constraints = [Banned([1]), Prefix([[2], [3, 4], []]), MinLength(5, END), Required([5], END, 8), NoRepeat(2)]
+    constraints = [
+        BannedTokens([1]),
+        Prefix([[2], [3, 4], []]),
+        MinLength(5, END),
+        RequiredTokens([5], END, 8),
+        NoRepeat(2),
+    ]
     toy = Toy(SIZE)
     for row, found in enumerate(
         beam(toy, *toy.begin(ROWS), BeamOptions(beam_size=5, steps=8, end=END, constraints=constraints))
@@ -177,10 +183,10 @@ def test_anybodys_function_is_a_constraint():
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: Required([1, 2, 3], END, 2), "3 tokens are required, but only 2 may be written"),
+        (lambda: RequiredTokens([1, 2, 3], END, 2), "3 tokens are required, but only 2 may be written"),
         (lambda: NoRepeat(0), "may not repeat is 0"),
         (lambda: RepetitionPenalty(0.5), "repetition penalty is 0.5"),
-        (lambda: written("greedy", 0, [Banned([SIZE])]), f"the token {SIZE}, but the vocabulary has {SIZE}"),
+        (lambda: written("greedy", 0, [BannedTokens([SIZE])]), f"the token {SIZE}, but the vocabulary has {SIZE}"),
         (lambda: written("greedy", 0, [Prefix([[1]])]), "1 forced prefixes, but a row of the batch is 2"),
         (lambda: written("greedy", 0, [NoRepeat(2, [[1]])]), "1 prompts, but a row of the batch is 3"),
     ],

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from seqloom.search import Banned, BeamOptions, Sampling, beam, greedy, sample_tokens
+from seqloom.search import BannedTokens, BeamOptions, Sampling, beam, greedy, sample_tokens
 
 close = torch.testing.assert_close
 
@@ -54,7 +54,7 @@ def test_a_hugging_face_model_with_its_cache():
     last = torch.tensor([[3], [4], [5]])
     settings = {"max_new_tokens": 10, "eos_token_id": 0, "pad_token_id": 0, "attention_mask": torch.ones_like(last)}
     theirs = model.generate(last, do_sample=False, bad_words_ids=[[7]], **settings)
-    for one, row in zip(greedy(step, last, (), steps=10, end=0, constraints=[Banned([7])]), theirs, strict=True):
+    for one, row in zip(greedy(step, last, (), steps=10, end=0, constraints=[BannedTokens([7])]), theirs, strict=True):
         assert [*one.tokens, *[0] * (10 - len(one.tokens))] == row[1:].tolist()[:10] + [0] * (11 - len(row))
     wide = model.generate(last, num_beams=4, do_sample=False, length_penalty=1.0, **{**settings, "eos_token_id": None})
     for [best, *_], row in zip(beam(step, last, (), BeamOptions(beam_size=4, steps=10, end=None)), wide, strict=True):

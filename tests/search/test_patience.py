@@ -7,7 +7,7 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from seqloom.cli.main import app
+from seqloom.cli.main import build_app
 from seqloom.config.recipe import Recipe
 from seqloom.errors import SearchError
 from seqloom.runs.run import load, train
@@ -76,12 +76,11 @@ def test_less_than_no_time_is_refused():
             Patience(seconds)
 
 
-@pytest.fixture(scope="module")
-def endless(tmp_path_factory):
+@pytest.fixture
+def endless(tmp_path):
     """A run whose decoder never ends, but could go on for a very long time."""
-    folder = tmp_path_factory.mktemp("endless")
-    list(train(small(folder, "train.steps=2", "train.validate_every=2"), folder / "run"))
-    run = load(folder / "run")
+    list(train(small(tmp_path, "train.steps=2", "train.validate_every=2"), tmp_path / "run"))
+    run = load(tmp_path / "run")
     with torch.no_grad():
         run.model.head.project.bias[3] = -1e6  # END
     return run
@@ -99,7 +98,7 @@ def test_a_run_that_never_ends_its_answers_is_ended_by_its_recipe_or_who_asks(en
 
 def test_the_command_line_says_that_the_time_has_cut_an_answer(endless, clock):
     asked = ["predict", str(endless.folder), "abc", "--min-length", "10", "--timeout", "3", "--json"]
-    told = CliRunner().invoke(app, asked)
+    told = CliRunner().invoke(build_app(), asked)
     [answer, *_] = json.loads(told.stdout)["predictions"]
     assert told.exit_code == 0 and answer["finish"] == "time" and len(answer["tokens"]) == 3
     assert "'abc': was not written to its end" in told.stderr

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from seqloom.errors import SearchError
-from seqloom.search import Banned, Sampling, greedy, likeliest, sample_tokens, score, stream, write
+from seqloom.search import BannedTokens, Sampling, greedy, likeliest, sample_tokens, score, stream, write
 from seqloom.search.choosing import draw_tokens, draw_uniform, seeds_of, take_largest
 
 from .toy import END, Toy, all_tokens
@@ -247,9 +247,9 @@ def test_ten_thousand_tokens():
 def test_nothing_allowed_any_more_is_said():
     toy = Toy()
     with pytest.raises(SearchError, match="no token is allowed at place 1 of row 0"):
-        greedy(toy, *toy.begin(2), steps=3, end=END, constraints=[Banned(range(4))])
+        greedy(toy, *toy.begin(2), steps=3, end=END, constraints=[BannedTokens(range(4))])
     with pytest.raises(SearchError, match="no token is allowed at place 1 of row 0"):
-        sample_tokens(toy, Sampling(), *toy.begin(2), steps=3, end=END, constraints=[Banned(range(4))])
+        sample_tokens(toy, Sampling(), *toy.begin(2), steps=3, end=END, constraints=[BannedTokens(range(4))])
 
 
 def test_a_model_without_an_opinion_is_seen():

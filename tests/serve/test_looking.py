@@ -16,8 +16,9 @@ from seqloom.look.measures.gates import record_traces
 from seqloom.look.measures.interventions import Intervention, intervene_on, list_intervention_places
 from seqloom.look.views import VIEWS
 from seqloom.runs.folder import RECORDS
-from seqloom.serve.examples import check_files
+from seqloom.serve.examples import check_files, shorten
 from seqloom.serve.guessing import score_passages
+from seqloom.serve.limits import Limits
 from seqloom.serve.models import Model
 
 from .conftest import TEXT
@@ -103,6 +104,16 @@ def test_examples_are_those_of_the_test_part_or_it_is_said_why_there_are_none(cl
     assert told["part"] == part and [one["input"] for one in told["examples"]] == [one.input for one in asked]
     none = client.get("/runs/mood/examples").json()
     assert none["examples"] == [] and "from Python" in none["why"]
+
+
+@pytest.mark.parametrize("length", [3, 60, 900])
+def test_an_example_that_is_tagged_is_short_enough_to_look_into(length):
+    words, tags = ["w" * length] * 40, [f"T{number}" for number in range(40)]
+    text, truth = shorten("\t".join(words), " ".join(tags))
+    few = len(text.split("\t"))
+    assert truth.split(" ") == tags[:few] and text.split("\t") == words[:few]
+    assert few == 1 or len(text) <= Limits.explained * 0.9  # as the page has it, too
+    assert few == {3: 30, 60: 6, 900: 1}[length]
 
 
 def test_only_plain_files_are_read_again(tmp_path):

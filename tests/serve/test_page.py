@@ -111,7 +111,8 @@ def test_the_first_page_shows_every_run_with_its_baselines(browser, site):
         assert "this run" in mood.inner_text() and "most frequent" in mood.inner_text()
         assert "training now" in cards.filter(has=page.get_by_role("link", name="live")).inner_text()
         page.get_by_label("compare mood").check()
-        page.get_by_label("compare evil").check()
+        with page.expect_response(f"{site.url}/runs"):  # a run trains, so the list is renewed; what is ticked stays so
+            page.get_by_label("compare evil").check()
         page.get_by_role("button", name="Compare these two").click()
         page.get_by_role("heading", name="mood beside evil").wait_for()
         assert page.locator("tbody tr").count() >= 2
@@ -259,7 +260,9 @@ def test_checkpoints_pulls_and_guesses(browser, site):
         page.goto(f"{site.url}/#/runs/mood/pull")
         page.get_by_label("Type or paste").fill("a good film")
         page.get_by_text("Nothing is changed yet").wait_for()
-        page.get_by_label("Where").select_option(label=page.locator("#place option").last.inner_text())
+        names = page.locator("#place option").all_inner_texts()
+        assert names[0].startswith("reset gate r (opens the old state) of ") and "update gate u (keeps)" in names[1]
+        page.get_by_label("Where").select_option(label=names[-1])
         page.get_by_label("while it reads").select_option("")
         page.locator("#value").fill("0")
         page.get_by_text("Now:").wait_for()
@@ -294,6 +297,36 @@ def test_a_span_is_dragged_over_or_pressed_and_found_elsewhere(browser, site):
         marks.first.wait_for()
         assert marks.count() == 20 and {len(mark) for mark in marks.all_inner_texts()} == {1}
         assert "picked at random" in page.locator("section", has=page.locator(".found")).last.inner_text()
+
+
+ENDLESS = """() => {
+  const ask = fetch;
+  window.given_up = [];
+  window.fetch = (path, how) => path !== "/explain" ? ask(path, how) : new Promise((_, fail) =>
+    how.signal.addEventListener("abort", () => { given_up.push(path); fail(how.signal.reason); }));
+}"""
+
+
+def test_who_goes_on_gives_up_what_was_asked(browser, site):
+    """What nobody waits for any more must not hold up the next page."""
+    with opened(browser, site, "#/runs/mood") as page:
+        give(page, "mood")
+        page.evaluate(ENDLESS)
+        page.get_by_role("button", name="Why this answer?").click()
+        page.get_by_role("link", name="Pull it").first.click()
+        page.wait_for_function("() => given_up.includes('/explain')")
+
+
+def test_words_and_their_tags_are_told_by_the_tags_and_explained_by_the_words(browser, site):
+    """The answer says every word again, which does not count: 300 characters and their tags are not too long."""
+    with opened(browser, site, "#/runs/tags") as page:
+        page.get_by_label("Type or paste").fill("good film the plot " * 15)
+        page.get_by_role("button", name="Why this answer?").click()
+        page.get_by_text("Faithfulness").first.wait_for()
+        page.goto(f"{site.url}/#/runs/tags/pull")
+        page.get_by_label("Type or paste").fill("good film")
+        page.get_by_text("Without the pull").wait_for()
+        assert "film" not in page.locator("p", has_text="Without the pull").inner_text()
 
 
 def test_a_picture_has_its_words_and_light_on_its_squares(browser, site):
@@ -393,6 +426,25 @@ def test_on_a_phone_nothing_sticks_out(browser, site, scheme):
                 "() => [...document.querySelectorAll('button, .tabs a')].map(one => one.getBoundingClientRect().height)"
             )
             assert [height for height in heights if 0 < height < 30] == [], path  # large enough for a finger
+
+
+def test_on_a_phone_a_picture_is_chosen_from_a_list(browser, site):
+    """There is no room for a button for each."""
+    with opened(browser, site, "#/runs/mood/pictures", viewport={"width": 390, "height": 740}) as page:
+        give(page, "mood")
+        page.get_by_label("Picture").select_option(label="States")
+        page.get_by_role("heading", name="Values of the states at every step").wait_for()
+        assert page.locator("button[aria-pressed]").count() == 0
+
+
+def test_the_end_of_an_answer_is_said_in_words(browser, site):
+    with opened(browser, site, "#/runs/backwards") as page:
+        page.get_by_label("Type or paste").fill("abc")
+        page.get_by_role("heading", name="What it attended to").wait_for()
+        page.get_by_text("Pictures of what happens inside").click()
+        page.get_by_role("button", name="Attention", exact=True).click()
+        page.locator("figure .chart svg", has_text="(end)").wait_for()
+        assert page.get_by_text("(end)").count() and not page.get_by_text("<eos>").count()
 
 
 AXE = (resources.files("axe_playwright_python") / "axe.min.js").read_text("utf-8")

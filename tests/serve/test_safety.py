@@ -243,3 +243,19 @@ def test_hosts_without_their_ports():
 def test_plain_json_is_let_through():
     check_json(json.dumps({"a": [1, -2.5, None, True, "é😀", {"b": []}]}).encode(), 32)
     check_json(deep(28), 32)
+
+
+def test_what_takes_longer_than_a_request_may_is_put_together_once(serving, monkeypatch):
+    """The charts' library, the first time ever on a busy machine: who asks again waits for the rest, not anew."""
+    begun, over = [], threading.Event()
+
+    def slow():
+        begun.append(over.wait(30))
+        return "vega"
+
+    monkeypatch.setattr("seqloom.serve.site.read_library", slow)
+    client = serving(seconds=0.2)
+    assert client.get("/vega.js").status_code == 503
+    threading.Timer(0.05, over.set).start()
+    assert client.get("/vega.js").text == client.get("/vega.js").text == "vega"
+    assert len(begun) == 1

@@ -26,7 +26,8 @@ def run(tmp_path_factory):
     """Trained as a person would, until it has learned."""
     folder = tmp_path_factory.mktemp("commands")
     path = backwards(folder, count=3000)
-    command = [sys.executable, "-m", "seqloom", "train", "seq2seq", f"data.train={path}", "train.steps=400", *SMALL]
+    steps = "train.steps=400", "train.validate_every=200", "train.checkpoint_every=200"
+    command = [sys.executable, "-m", "seqloom", "train", "seq2seq", f"data.train={path}", *steps, *SMALL]
     done = subprocess.run([*command, "--into", str(folder / "run")], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "exact" in done.stdout and "copy" in done.stdout and "most frequent" in done.stdout

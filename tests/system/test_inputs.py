@@ -51,6 +51,9 @@ def test_a_captioner_is_asked_with_photos_a_folder_and_a_table_without_captions(
     (tmp_path / "photos.csv").write_text("id,file\n" + "".join(f"{n},{name}\n" for n, name in enumerate(names)))
     code, said, error = seqloom("predict", run, *paths)
     assert code == 0 and len(said.splitlines()) == 4, error
+    height, width = photo(0).shape[:2]
+    scaled = f"4 of 4 images were cut and scaled, for example from {width} × {height} to 8 × 8 pixels"
+    assert [line for line in error.splitlines() if "scaled" in line] == [f"{scaled} (data.image_size)"]
     assert seqloom("predict", run, "--file", tmp_path)[1] == said
     assert seqloom("predict", run, "--file", tmp_path / "photos.csv")[1] == said
     code, *_ = seqloom("predict", run, "--file", tmp_path / "photos.csv", "--out", tmp_path / "out.csv")
@@ -71,12 +74,13 @@ def test_what_is_no_image_is_one_sentence_and_may_be_skipped(seqloom, captioner,
     for given in (tmp_path / "bad.png", tmp_path / "none.png"):
         code, said, error = seqloom("predict", run, given)
         assert code == 2 and not said and len(error.splitlines()) == 1 and "image" in error
+        assert error.startswith(f"error: {given}: ") and "line 1" not in error  # an image has no lines
     (tmp_path / "in.csv").write_text(f"file\nbad.png\nnone.png\n../x.png\n{captioner / '1.png'}\n")
     (tmp_path / "1.png").write_bytes((captioner / "1.png").read_bytes())
     with open(tmp_path / "in.csv", "a") as file:
         file.write("1.png\n")
     code, said, notes = seqloom("predict", run, "--file", tmp_path / "in.csv", "--on-bad-row", "skip")
-    assert code == 0 and len(said.splitlines()) == 1 and "4 of 5 inputs were skipped" in notes
+    assert code == 0 and len(said.splitlines()) == 1 and "4 of 5 inputs skipped" in notes
 
 
 @pytest.mark.parametrize(
@@ -110,6 +114,8 @@ def test_images_of_several_sizes_from_python_are_resized_as_files_are(tmp_path):
     examples = [(pillow.fromarray(photo(n, sizes[n % 3])), "odd" if n % 2 else "even") for n in range(20)]
     run = trained(tmp_path, "classify", examples, "data.source_type=image", "data.image_size=12", "model.patch=4")
     assert run.task.source.shape == (12, 12, 3)
+    notes = json.loads((run.folder / "data.json").read_text())["report"]["notes"]
+    assert notes == ["20 of 20 images were cut and scaled, for example from 8 × 8 to 12 × 12 pixels (data.image_size)"]
 
 
 # --- sounds -------------------------------------------------------------------------------------------------------

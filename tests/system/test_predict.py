@@ -4,6 +4,8 @@ import csv
 import gzip
 import json
 import random
+import sys
+from itertools import count, islice
 
 import numpy as np
 import openpyxl
@@ -12,18 +14,23 @@ import pyarrow as arrow
 import pyarrow.parquet as parquet
 import pytest
 
+from seqloom.cli import terminal
+from seqloom.cli.predict import watch_progress
 from seqloom.config.recipe import Recipe
+from seqloom.data.formats.tables import SkippedRows
+from seqloom.data.inputs import ALONE, Input, InputFile
 from seqloom.errors import DataError, RunError
+from seqloom.runs.answers import Answers
 from seqloom.runs.run import load, train
 
 QUEUES = {"billing": "invoice refund charged", "login": "password locked code", "delivery": "parcel late lost"}
 TINY = ("model.size=8", "train.batch_tokens=512", "train.steps=3", "train.validate_every=3")
 
 
-def tickets(count, seed=0):
+def tickets(amount, seed=0):
     """Messages of two lines with quotes and semicolons in them, and the queue that each belongs to."""
     chance = random.Random(seed)
-    for number in range(count):
+    for number in range(amount):
         queue = chance.choice(list(QUEUES))
         words = chance.choices(QUEUES[queue].split(), k=3)
         yield {"id": str(number), "message": f'{words[0]} {words[1]};\nhe said "{words[2]}"', "queue": queue}
@@ -109,7 +116,7 @@ def test_every_format_of_answers_can_be_read_again(seqloom, run, tmp_path, endin
     out = tmp_path / f"answers.{ending}"
     code, said, notes = seqloom("predict", run, "--file", asked, "--out", out, "--best", 2, "--probabilities")
     assert code == 0 and "prediction_2, probability_2, probability of " in said, notes
-    assert ("7 cells have tabs or line breaks" in notes) == (ending == "tsv")
+    assert ("7 cells with tabs or line breaks" in notes) == (ending == "tsv")
     code, again, _ = seqloom("predict", run, "--file", out, "--json")
     rows = [json.loads(line)["row"] for line in again.splitlines()]
     loaded = load(run)
@@ -140,7 +147,7 @@ def test_a_bad_row_stops_it_and_leaves_nothing_or_is_left_out_and_counted(seqloo
     assert [path.name for path in tmp_path.iterdir()] == ["new.csv"]
     code, said, notes = seqloom("predict", run, "--file", asked, "--out", out, "--on-bad-row", "skip")
     assert code == 0 and len(read_csv(out)) == 3001 and read_csv(out)[-1]["id"] == "3002"
-    assert "2 of 3,003 inputs were skipped and have no answer: 1 for empty 'message' (first in" in notes
+    assert "2 of 3,003 inputs skipped, without an answer: 1 for empty 'message' (first in" in notes
     assert "new.csv, line 6002)" in notes and notes.rstrip().endswith("lines 6002, 6003")
 
 
@@ -217,9 +224,27 @@ def test_one_text_a_list_a_column_a_frame_and_a_file_from_python(run, tmp_path):
     assert np.allclose(loaded.predict_proba(texts[0]), proba[:1]) and loaded.predict([]) == []
     with pytest.raises(DataError, match="the data frame has no column 'message'; there are id"):
         loaded.predict(frame[["id"]])
+    with pytest.raises(DataError, match=r"an input is None, but a text was expected \(input 1, counted from 0\)"):
+        loaded.predict([texts[0], None])
     frame.loc[2, "message"] = None
     with pytest.raises(DataError, match="row 2 of the data frame: the source is missing"):
         loaded.predict(frame)
+
+
+def test_inputs_are_answered_as_they_come_however_many_there_are(run):
+    endless = (Input(f"parcel {number}", f"parcel {number}", {ALONE: ""}, "endless", number) for number in count(1))
+    answers = Answers(load(run), InputFile((ALONE,), endless), SkippedRows(), size=8)
+    assert [one.line for one, _ in islice(answers, 20)] == list(range(1, 21))
+
+
+def test_a_bar_says_how_far_it_is_where_somebody_watches(run, folder, monkeypatch):
+    seen, loaded, skipped = [], load(run), SkippedRows()
+    monkeypatch.setattr(terminal, "show_progress", lambda answers, last: seen.append(last) or iter(answers))
+    table = loaded.task.read_inputs(str(folder / "tickets.csv"), skipped=skipped)
+    assert len(list(watch_progress(Answers(loaded, table, skipped)))) == 120 and not seen
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    table = loaded.task.read_inputs(str(folder / "tickets.csv"), skipped=skipped)
+    assert len(list(watch_progress(Answers(loaded, table, skipped)))) == 120 and seen == [table.last] != [0]
 
 
 def test_what_has_no_classes_has_no_probabilities_of_them(tmp_path, seqloom):

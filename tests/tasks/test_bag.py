@@ -1,4 +1,4 @@
-"""Words and pairs of words, the mean of their embeddings, and a beginning as naive Bayes."""
+"""Words and pairs of words, their embeddings pooled, and a beginning as NB-SVM."""
 
 import random
 import subprocess
@@ -14,8 +14,9 @@ from seqloom.data.ragged import Ragged
 from seqloom.errors import RecipeError, RunError
 from seqloom.fields.ngrams import WordPairs
 from seqloom.runs.run import load, train
-from seqloom.tasks.naive_bayes import choose_trust, weigh_evidence
+from seqloom.tasks.naive_bayes import TRUSTS, choose_trust, weigh_evidence
 
+from ..preparing import prepare_task
 from ..recipes import measured
 
 SETTINGS = ("data.source_tokenizer=ngrams", "model.kind=bag", "model.size=6", "train.steps=6", "train.batch_tokens=128")
@@ -48,6 +49,7 @@ def test_tokens_are_words_and_pairs_that_training_has_seen():
     field = WordPairs.fit(["a b c", "b c!"], Recipe.of({"task": "classify"}).data)
     assert field.names(field.encode("a b c")) == ["a", "b", "a b", "c", "b c"]
     assert field.names(field.encode("c b x")) == ["c", "b", "<unk>"]
+    assert field.names(field.encode("a b a b x y")) == ["a", "b", "a b", "<unk>"]  # each once
     assert field.decode(field.encode("a  b c")) == "a b c" and not len(field.encode(""))
     again = WordPairs.from_json(field.to_json())
     assert again.to_json() == field.to_json()
@@ -105,6 +107,31 @@ def test_it_begins_as_naive_bayes_unless_that_is_refused(tmp_path):
         *_, last = train(recipe(*settings), tmp_path / way, examples=reviews())
         accuracies.append(last.final["scores"]["accuracy"]["value"])
     assert accuracies[0] > 0.9 > accuracies[1] + 0.1
+
+
+def test_a_text_of_usual_length_begins_with_what_nb_svm_says_of_it():
+    """Others with the same times the square root of the usual length over their own; all times one trust."""
+    task, prepared = prepare_task(
+        recipe("model.dropout=0", "model.embedding=6"), note=lambda line: None, examples=reviews()
+    )
+    model = task.build().eval()
+    assert task.initialize(model, lambda line: None)
+    train, given = (prepared.splits[part].ids for part in ("train", "validation"))
+    evidence, biases = weigh_evidence(train["source"], train["target"], len(task.source), 2)
+    scale = np.sqrt(train["source"].lengths.mean() / given["source"].lengths)[:, None]
+    said = np.stack([evidence[text].sum(0) for text in map(given["source"].__getitem__, range(len(scale)))]) * scale
+    with torch.no_grad():
+        ours = [model(torch.from_numpy(given["source"][n])[None].long(), full(n, given)) for n in range(len(scale))]
+    gaps = np.concatenate([logits.numpy() for logits in ours])
+    trusts = (gaps[:, 1] - gaps[:, 0]) / ((said + biases)[:, 1] - (said + biases)[:, 0])
+    np.testing.assert_allclose(trusts, min(TRUSTS, key=lambda one: abs(one - trusts.mean())), rtol=0.1)
+    notes = []
+    other, _ = prepare_task(recipe("model.pool=max", "model.embedding=6"), note=lambda line: None, examples=reviews())
+    assert not other.initialize(other.build(), notes.append) and "sqrtn" in notes[0]
+
+
+def full(row, given):
+    return torch.ones(1, given["source"].lengths[row], dtype=torch.bool)
 
 
 def test_padding_and_neighbors_change_nothing(run):

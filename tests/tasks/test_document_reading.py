@@ -10,7 +10,7 @@ import torch
 from seqloom.cli.main import main
 from seqloom.config.recipe import Recipe
 from seqloom.data.vocabulary import END, SPECIALS
-from seqloom.errors import DataError, RecipeError
+from seqloom.errors import DataError
 from seqloom.runs.folder import read_config
 from seqloom.runs.run import load, train
 from seqloom.tasks import declare
@@ -145,9 +145,3 @@ def test_a_classifier_starts_from_it_and_takes_the_mean(tmp_path):
     taken = read_config(tmp_path / "run").start
     assert {name.split(".")[0] for name in taken.loaded} == {"embed", "encoder"}
     assert {name.split(".")[0] for name in taken.new} == {"head"}
-
-
-@pytest.mark.parametrize("setting", ["mask_share=0.3", "whole_words=true", "sampled_softmax=64"])
-def test_settings_of_other_objectives_are_refused(setting):
-    with pytest.raises(RecipeError, match='has no effect with train.objective "document"'):
-        pretrain("lstm", f"train.{setting}")

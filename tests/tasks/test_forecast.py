@@ -11,7 +11,7 @@ import torch
 from seqloom import metrics
 from seqloom.architectures import ARCHITECTURES
 from seqloom.baselines.numbers import LinearAutoregression
-from seqloom.cli.main import app
+from seqloom.cli.main import build_app
 from seqloom.config.recipe import Recipe
 from seqloom.data.samples import SERIES
 from seqloom.data.series_windows import prepare
@@ -430,7 +430,7 @@ def test_a_file_a_frame_and_an_array_give_the_same_forecast_with_its_times(daily
     folder, frame = daily
     run = load(folder / "run")
     with pytest.raises(SystemExit) as ended:
-        app(["predict", str(folder / "run"), "--file", str(folder / "days.csv"), "--json"])
+        build_app()(["predict", str(folder / "run"), "--file", str(folder / "days.csv"), "--json"])
     assert ended.value.code == 0
     said = json.loads(capsys.readouterr().out)
     [answer] = said["predictions"]

@@ -25,6 +25,7 @@ FEW = (
     "train.learning_rate=0.02",
     "train.batch_tokens=512",
     "train.validate_every=20",
+    "train.checkpoint_every=20",
 )
 
 
@@ -277,7 +278,7 @@ def test_conll_columns_are_tagged_and_uneven_tables_refused(tmp_path):
     assert answer.output == " ".join(f"{w}/{t}" for w, t in zip(answer.words, answer.tags, strict=True))
     table = tmp_path / "words.tsv"
     table.write_text("source\ttarget\na b c\tX Y Z\na b\tX\n")
-    with pytest.raises(DataError, match="words.tsv, line 3: 2 elements have 1 tags"):
+    with pytest.raises(DataError, match="words.tsv, line 3: 2 elements with 1 tag:"):
         trained(tmp_path / "other", f"data.train={table}", task="tag")
 
 

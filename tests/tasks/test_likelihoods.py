@@ -150,7 +150,7 @@ def test_each_tag_of_a_path_has_its_share_among_all_paths_that_begin_alike():
 def test_what_cannot_be_scored_is_said(run_of):
     with pytest.raises(DataError, match="give its source"):
         run_of("seq2seq").score_texts(["x"])
-    with pytest.raises(DataError, match="2 inputs are given for 1 texts"):
+    with pytest.raises(DataError, match="2 inputs for 1 text:"):
         run_of("seq2seq").score_texts(["x"], ["a", "b"])
     with pytest.raises(DataError, match="is empty"):
         run_of("text").score_texts([""])
@@ -175,7 +175,7 @@ def test_the_command_line_scores_texts_and_files_of_several_runs(run_of, typed, 
     (tmp_path / "pairs.tsv").write_text("the mat\ttam eht\n\na dog\tgod a\n", encoding="utf-8")
     out, err, code = typed("score", run_of("seq2seq").folder, "--texts", "pairs.tsv", "--json")
     found = list(map(json.loads, out.splitlines()))
-    assert code == 0 and "1 empty lines" in err and [one["given"] for one in found] == ["the mat", "a dog"]
+    assert code == 0 and "1 empty line" in err and [one["given"] for one in found] == ["the mat", "a dog"]
     [expected] = run_of("seq2seq").score_texts(["god a"], "a dog")
     assert found[1]["logs"] == pytest.approx(expected.logs, abs=1e-5)
     (tmp_path / "pairs.tsv").write_text("no tab\n", encoding="utf-8")

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from seqloom.cli.main import main
-from seqloom.config.recipe import Recipe
+from seqloom.config.recipe import Recipe, fitting_kinds
 from seqloom.data.masking import MASK
 from seqloom.data.vocabulary import NEVER_WRITTEN
 from seqloom.errors import DataError, RecipeError
@@ -64,7 +64,32 @@ def test_an_epoch_reads_every_place_once_without_padding(way):
     assert task.padded_share(prepared) < 0.15
 
 
-@pytest.mark.parametrize("kind", ["transformer", "lstm", "convolution"])
+@pytest.mark.parametrize("file", ["texts.txt", "texts.csv", "texts.jsonl"])
+def test_texts_stand_in_any_format(file, tmp_path):
+    rows = [text for (text,) in sentences(8)["train"]]
+    written = {"txt": rows, "csv": ["text,stars", *(f'"{one}",3' for one in rows)]}
+    written["jsonl"] = [json.dumps({"text": one, "stars": 3}) for one in rows]
+    (tmp_path / file).write_text("".join(f"{line}\n" for line in written[file.partition(".")[2]]), encoding="utf-8")
+    parts = [f"data.{part}={tmp_path / file}" for part in ("train", "validation", "test")]
+    recipe = pretrain("masked", "gru", *parts, "data.documents=lines").resolved()
+    _, prepared = declare(recipe).prepare(recipe, lambda line: None)
+    assert list(prepared.splits["train"].raws["target"]) == rows
+
+
+def test_logits_are_computed_at_the_chosen_places_only(monkeypatch):
+    task, prepared, model = prepare()
+    batch, seen, plain = task.batch(prepared, task.order(prepared, 0)[0]), [], type(model.head).negative_log_likelihood
+
+    def measure(head, features, target):
+        seen.append(len(features))
+        return plain(head, features, target)
+
+    monkeypatch.setattr(type(model.head), "negative_log_likelihood", measure)
+    model.objective()(batch)
+    assert seen == [int(batch.loss_mask.sum())] and seen[0] < int(batch.mask.sum()) / 2
+
+
+@pytest.mark.parametrize("kind", [kind for kind in fitting_kinds("pretrain") if kind != "linear"])
 def test_what_is_hidden_is_not_seen(kind):
     """The prediction at a masked place is the same whatever the hidden word is; only the target differs."""
     _, _, model = prepare("masked", kind)
@@ -275,12 +300,33 @@ def test_a_run_of_pairs_trains_resumes_fills_and_is_started_from(tmp_path):
     ("settings", "says"),
     [
         (["train.next_sentence=true"], "needs two segments, but the body has none: say model.segments=2"),
-        (
-            ["train.next_sentence=true", "model.segments=2", "train.objective=causal"],
-            'goes with train.objective "masked"',
-        ),
+        (["train.next_sentence=true", "model.segments=1"], "needs two segments, but the body has 1"),
     ],
 )
-def test_pairs_need_segments_and_masks(settings, says):
+def test_pairs_need_segments(settings, says):
     with pytest.raises(RecipeError, match=says):
+        Recipe.read("pretrain", *settings)
+
+
+OBJECTIVES = {"masked": "transformer", "causal": "transformer", "bidirectional": "gru", "document": "transformer"}
+READ = {  # which objectives read a setting
+    "train.mask_share=0.3": ["masked"],
+    "train.whole_words=true": ["masked"],
+    "train.next_sentence=true": ["masked"],
+    "model.output_transform=true": ["masked"],
+    "model.output_bias=false": ["masked", "causal", "bidirectional"],
+    "train.label_smoothing=0.1": ["masked", "causal", "bidirectional"],
+    "train.sampled_softmax=20": ["masked", "causal", "bidirectional"],
+}
+
+
+@pytest.mark.parametrize("setting", READ)
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_a_setting_of_one_objective_is_refused_with_another(setting, objective):
+    settings = (f"train.objective={objective}", f"model.kind={OBJECTIVES[objective]}", "model.tied=false", setting)
+    if objective in READ[setting]:
+        Recipe.read("pretrain", *settings, *["model.segments=2"] * ("next" in setting))
+        return
+    name, value = setting.split("=")
+    with pytest.raises(RecipeError, match=f"{name} is {value}, but .*(read only with|does not read it)"):
         Recipe.read("pretrain", *settings)

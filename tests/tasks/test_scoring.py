@@ -34,6 +34,17 @@ def run(request, tmp_path):
     return load(tmp_path / "run"), told[-1].scores
 
 
+@pytest.mark.parametrize(("count", "clear"), [(5, None), (10, False), (20, False), (400, True)])
+def test_a_baseline_that_is_better_comes_with_how_sure_that_is(count, clear):
+    truth, lengths = [1] * count, np.ones(count, np.int64)
+    answers = [int(number % 5 < 3) for number in range(count)]
+    baselines = {"none": [0] * count, "good": [int(number % 5 > 0) for number in range(count)]}
+    ahead = score_answers({"accuracy": accuracy}, answers, truth, baselines, lengths)["accuracy"].ahead
+    assert ahead is not None and ahead.baseline == "good" and ahead.examples == count
+    assert (ahead.interval and ahead.interval[0] > 0) == clear
+    assert score_answers({"accuracy": accuracy}, truth, truth, baselines, lengths)["accuracy"].ahead is None
+
+
 def test_bins_hold_all_examples_and_their_own_scores():
     chance = np.random.default_rng(0)
     lengths, right = chance.integers(1, 30, 500), chance.integers(0, 2, 500)

@@ -114,7 +114,7 @@ def test_the_quick_look_at_validation_goes_over_all_of_a_sorted_file(monkeypatch
 @pytest.mark.parametrize(
     ("examples", "sentence"),
     [
-        ([("a",)] * 12, "example 0 of train: has 1 values"),
+        ([("a",)] * 12, "example 0 of train: has 1 value,"),
         ([("a", "b")] * 11 + [("a", " ")], "example 11 of train: the target is empty"),
         ({"test": [("a", "b")]}, "train, and perhaps validation and test"),
         (pandas.DataFrame({"source": ["a"], "targets": ["b"]}), "no column 'target'; there are source, targets"),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from seqloom.cli.main import app
+from seqloom.cli.main import build_app
 from seqloom.config.recipe import Recipe
 from seqloom.data.vocabulary import END, PAD, SPECIALS, START, UNKNOWN
 from seqloom.layers.state import repeat
@@ -229,7 +229,7 @@ def test_the_command_line_allows_the_unknown(tmp_path, capsys):
     assert run.task.target.symbols[: len(SPECIALS)] == SPECIALS
     for more in ([], ["--allow-unknown"]):
         with pytest.raises(SystemExit) as ended:
-            app(["predict", str(tmp_path / "run"), INPUTS[0], "--json", "--beam", "1", *more])
+            build_app()(["predict", str(tmp_path / "run"), INPUTS[0], "--json", "--beam", "1", *more])
         assert ended.value.code == 0
         [answer] = json.loads(capsys.readouterr().out)["predictions"]
         [expected] = run.answer([INPUTS[0]], DecodingOptions(1, rules=Rules(allow_unknown=bool(more))))

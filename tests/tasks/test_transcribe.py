@@ -1,5 +1,6 @@
 """Sequences that say tokens in their order, learned by CTC."""
 
+import itertools
 import math
 
 import numpy as np
@@ -10,6 +11,7 @@ from seqloom.config.recipe import Recipe
 from seqloom.data.samples.tones import NAMES, RATE, tones
 from seqloom.data.vocabulary import SPECIALS
 from seqloom.errors import DataError, RecipeError, RunError
+from seqloom.layers.ctc import CTC
 from seqloom.runs.run import load, train
 from tests.preparing import prepare_task
 
@@ -102,12 +104,40 @@ def test_sources_that_are_too_short_are_counted_and_refused_or_left_out():
     notes = []
     task.initialize(task.build(), notes.append)
     assert [note.split(",")[0] for note in notes] == [
-        f"{part}: 2 examples are left out" for part in ("train", "validation")
+        f"{part}: 2 examples left out" for part in ("train", "validation")
     ]
     assert sorted(row for rows in task.order(prepared, 0) for row in rows) == list(range(6))
     assert math.isfinite(task.validate(task.build().eval(), prepared)["loss"])
     with pytest.raises(DataError, match="every training example has too few elements"):
         prepare_task(recipe, note=lambda line: None, examples=parts(short))
+
+
+def test_an_element_can_say_several_tokens(tmp_path):
+    recipe = Recipe.of({"task": "transcribe"}).override(
+        *("data.source_type=tokens", "data.target_tokenizer=spaced", "model.frames=2", "model.kind=gru"),
+        *("model.size=24", "train.batch_tokens=256", "train.steps=80", "train.learning_rate=0.02"),
+    )
+    sounds = {"a": "A", "b": "B", "x": "K S"}
+    spelled = ["".join(one) for length in (1, 2, 3, 4) for one in itertools.product("abx", repeat=length)]
+    examples = [(word, " ".join(sounds[letter] for letter in word)) for word in spelled]
+    with pytest.raises(DataError, match=r"too few elements .*model\.frames"):
+        prepare_task(recipe.override("model.frames=1"), note=lambda line: None, examples=parts(examples))
+    list(train(recipe, tmp_path / "run", examples=parts(examples)))
+    run = load(tmp_path / "run")
+    assert run.scores["scores"]["exact"]["value"] == 1
+    [[best, *_]] = run.predict_many(["xaxx"], beam=3)
+    assert best.output == "K S A K S K S"
+    run.look("xa").draw("gradients")
+
+
+def test_frames_are_read_in_their_order_and_padding_has_none():
+    torch.manual_seed(0)
+    head, features = CTC(6, 5, frames=2).double(), torch.randn(2, 3, 6, dtype=torch.float64)
+    mask, target = torch.tensor([[True] * 3, [True, True, False]]), torch.tensor([[1, 2, 3], [4, 4, 0]])
+    logs = head.project(features).reshape(2, 6, 5).log_softmax(-1).transpose(0, 1)
+    lengths = torch.tensor([6, 4]), torch.tensor([3, 2])
+    expected = torch.nn.functional.ctc_loss(logs, target, *lengths, reduction="sum")
+    torch.testing.assert_close(head.loss(features, target, mask)[0], expected)
 
 
 def test_settings_of_decoders_are_not_there():

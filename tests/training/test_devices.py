@@ -174,7 +174,7 @@ def test_a_run_keeps_the_device_and_the_precision_it_began_with(
         "kernels": str(library.status())
     }
     monkeypatch.setattr(devices, "measure_precisions", lambda device: {"float32": 1.0, "bfloat16": 0.1})
-    with pytest.raises(RecipeError, match="train.precision = 'bfloat16', not 'float32'"):
+    with pytest.raises(RecipeError, match='train.precision = "bfloat16", not "float32"'):
         list(train(recipe.override("train.precision=float32"), folder, resume=True))
     list(train(recipe, folder, resume=True))
     assert Recipe.read(folder / "recipe.toml").train.precision == "bfloat16"

@@ -17,7 +17,7 @@ from seqloom.training.tensors import copy_weights
 from .tiny import Guesser, Rows, same, settings
 
 
-class Watched(Rows):
+class WatchedStep(Rows):
     """Notes with how many threads each batch is asked for."""
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class Watched(Rows):
 
 
 def test_both_ways_are_tried_and_leave_no_trace() -> None:
-    objective, feed, before = Guesser(), Watched(), torch.get_num_threads()
+    objective, feed, before = Guesser(), WatchedStep(), torch.get_num_threads()
     weights, random = copy_weights(objective), torch.get_rng_state()
     found = compare_parallelism(objective, feed, settings(), 2)
     assert found.threads > 0 and found.processes > 0

@@ -4,7 +4,7 @@ import torch
 from torch import nn
 
 from seqloom.layers import Layer
-from seqloom.layers.state import Shared
+from seqloom.layers.state import SharedLeaf
 
 
 class Looking(Layer):
@@ -15,7 +15,7 @@ class Looking(Layer):
         self.query, self.join = nn.Linear(size, memory, bias=False), nn.Linear(size + memory, size)
 
     def initial_state(self, batch, memory=None):
-        return Shared((memory.values, memory.mask))  # one copy for all beams
+        return SharedLeaf((memory.values, memory.mask))  # one copy for all beams
 
     def look(self, x, values, mask):
         scores = self.query(x) @ values.mT / values.shape[-1] ** 0.5

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from seqloom.data.formats.lines import Fault, Line, find_line_fault, read_lines
-from seqloom.data.formats.tables import Skipped, drop_faults
+from seqloom.data.formats.tables import SkippedRows, drop_faults
 
 FIELD = re.compile(r"([A-Za-z]):(?![|:])\s*(.*)")  # but `d:|` is music
 
@@ -36,15 +36,15 @@ class Tune(NamedTuple):
         return self.line + len(self.fields)
 
 
-def read_abc(file: str, skipped: Skipped, encoding: str = "utf-8", skip: bool = False) -> Iterator[Tune]:
+def read_abc(file: str, skipped: SkippedRows, encoding: str = "utf-8", skip: bool = False) -> Iterator[Tune]:
     """The tunes of a file; those without a key or without music are raised, or added to `skipped`."""
-    return drop_faults(_split_tunes(read_lines(file, encoding), file, encoding), file, skip, skipped, "tunes")
+    return drop_faults(_split_tunes(read_lines(file, encoding), file, encoding), file, skip, skipped, "tune")
 
 
 def parse_tune(text: str, name: str = "the tune") -> Tune:
     """The first tune in a text, such as a generated one; DataError if there is none."""
     lines = (Line(number, line) for number, line in enumerate(text.split("\n"), 1))
-    return next(drop_faults(_split_tunes(lines, name, "utf-8"), name, False, Skipped()))
+    return next(drop_faults(_split_tunes(lines, name, "utf-8"), name, False, SkippedRows()))
 
 
 def _split_tunes(lines: Iterator[Line], file: str, encoding: str) -> Iterator[Tune | Fault]:

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import NamedTuple
 
+from seqloom.counts import format_count
 from seqloom.data.formats.lines import Fault, Line, find_line_fault, read_lines
-from seqloom.data.formats.tables import Skipped, drop_faults, find_column
+from seqloom.data.formats.tables import SkippedRows, drop_faults, find_column
 from seqloom.errors import DataError
 
 NAMES = ["id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc"]
@@ -36,9 +37,9 @@ class ConllReading:
     skip: bool = False
 
 
-def read_conll(file: str, reading: ConllReading, skipped: Skipped) -> Iterator[Sentence]:
+def read_conll(file: str, reading: ConllReading, skipped: SkippedRows) -> Iterator[Sentence]:
     """The sentences of a file; those that cannot be used are raised, or added to `skipped`."""
-    return drop_faults(parse_conll(file, reading), file, reading.skip, skipped, "sentences")
+    return drop_faults(parse_conll(file, reading), file, reading.skip, skipped, "sentence")
 
 
 def parse_conll(file: str, reading: ConllReading) -> Iterator[Sentence | Fault]:
@@ -113,7 +114,7 @@ def _make_sentence(
     assert places is not None
     for line, row in zip(block, rows, strict=True):
         if len(row) != width:
-            sentence = f"the line has {len(row)} columns, but {width} were expected"
+            sentence = f"the line has {format_count(len(row), 'column')}, but {width} were expected"
             return Fault("wrong number of columns", sentence, file, line.number)
         for which, place in zip(("word", "tag"), places, strict=False):
             if not row[place].strip():

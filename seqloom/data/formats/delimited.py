@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from itertools import zip_longest
 from typing import NamedTuple
 
+from seqloom.counts import format_count
 from seqloom.data.formats.lines import MAX_LINE, Fault, Line, find_line_fault, read_lines
 from seqloom.errors import DataError
 
@@ -87,7 +88,10 @@ def read_parallel(source: str, target: str, encoding: str) -> Iterator[Record | 
         if len(fields) == 2:  # else the files are no pair, which is said at their end
             yield faults[0] if faults else Record(fields, counts[0])
     if counts[0] != counts[1]:
-        sentence = f"the file has {counts[0]:,} lines, but {target} has {counts[1]:,}: parallel files have as many"
+        sentence = (
+            f"the file has {format_count(counts[0], 'line')}, but {target} has {counts[1]:,}: parallel "
+            "files have as many"
+        )
         raise DataError(sentence, source)
 
 

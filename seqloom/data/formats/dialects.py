@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 
+from seqloom.counts import format_count
 from seqloom.data.formats.delimited import Record, read_csv, read_tabs
 from seqloom.data.formats.lines import Fault, read_lines
 from seqloom.data.formats.parquet import list_columns, read_parquet
@@ -67,11 +68,24 @@ def open_table(file: str, dialect: Dialect, columns: Sequence[str], notes: list[
         if isinstance(header, Fault):  # without the header no row can be read
             raise header.error()
         names = [name.strip() for name in header.fields]
-        if twice := [name for name, times in Counter(names).items() if times > 1 and name]:
-            raise DataError(f"the header has the column {twice[0]!r} more than once", file, header.line)
-        return Table(names, header.line, records)
+        return Table(_tell_apart(names, columns, file, header.line), header.line, records)
     width = len(sample[0]) if sample else 1
     return Table([str(number) for number in range(1, width + 1)], None, records)
+
+
+def _tell_apart(names: list[str], columns: Sequence[str], file: str, line: int) -> list[str]:
+    """The names of columns, each once: of those that share one, the second is `name (2)`. One that is asked for by such
+    a name is refused."""
+    seen: Counter[str] = Counter()
+    apart = []
+    for name in names:
+        seen[name] += 1
+        apart.append(name if seen[name] == 1 or not name else f"{name} ({seen[name]})")
+    if twice := [name for name in columns or names if seen[name] > 1 and name]:
+        places = ", ".join(str(place) for place, name in enumerate(names, 1) if name == twice[0])
+        sentence = f"the header has the column {twice[0]!r} more than once: the numbers {places} tell them apart"
+        raise DataError(f"{sentence} (data.source, data.target)", file, line)
+    return apart
 
 
 def _open_parquet(file: str, columns: Sequence[str]) -> Table:
@@ -143,7 +157,7 @@ def _is_consistent(rows: Sequence[Sequence[str]]) -> bool:
 
 def _format_row(row: Sequence[str]) -> str:
     cells = " | ".join(cell.strip()[:20] for cell in row[:4])
-    return f"{len(row)} columns: {cells}{' | …' if len(row) > 4 else ''}"
+    return f"{format_count(len(row), 'column')}: {cells}{' | …' if len(row) > 4 else ''}"
 
 
 # --- whether there is a header -------------------------------------------------------------------------------

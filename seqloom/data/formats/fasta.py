@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from seqloom.data.formats.lines import Fault, find_line_fault, read_lines
-from seqloom.data.formats.tables import Skipped, drop_faults
+from seqloom.data.formats.tables import SkippedRows, drop_faults
 
 STRANGE = re.compile(r"[^A-Za-z*.\-]")
 
@@ -20,9 +20,9 @@ class Entry(NamedTuple):
     line: int  # of its name
 
 
-def read_fasta(file: str, skipped: Skipped, encoding: str = "utf-8", skip: bool = False) -> Iterator[Entry]:
+def read_fasta(file: str, skipped: SkippedRows, encoding: str = "utf-8", skip: bool = False) -> Iterator[Entry]:
     """The entries of a file; those that cannot be used are raised, or added to `skipped`."""
-    return drop_faults(_read_entries(file, encoding), file, skip, skipped, "entries")
+    return drop_faults(_read_entries(file, encoding), file, skip, skipped, "entry")
 
 
 def _read_entries(file: str, encoding: str) -> Iterator[Entry | Fault]:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from seqloom.counts import format_count
 from seqloom.data.formats.lines import Fault, find_line_fault, read_lines
 from seqloom.data.formats.sounds import is_sound
 from seqloom.errors import DataError
@@ -38,7 +39,7 @@ def list_classes(folder: str, notes: list[str]) -> dict[str, list[Path]]:
     if left:
         notes.append(f"{folder}: {', '.join(left)} was not read, as it names no class")
     if loose := sum(path.is_file() for path in inside):
-        notes.append(f"{folder}: {loose:,} files beside the folders of classes were not read")
+        notes.append(f"{folder}: not read, as beside the folders of classes: {format_count(loose, 'file')}")
     counts = ", ".join(f"{name} {len(files):,}" for name, files in files_by_class.items())
     notes.append(f"{folder}: its folders are the classes ({counts})")
     return files_by_class
@@ -54,13 +55,13 @@ def read_classes(folder: str, read: Callable[[Path], Any], notes: list[str]) -> 
 
 def read_text(path: Path, encoding: str) -> str | Fault:
     if is_image(path):
-        return Fault("an image", "the file is an image: data.source_type=image reads images", str(path), 1)
+        return Fault("an image", "the file is an image: data.source_type=image reads images", str(path))
     if is_sound(path):
-        return Fault("a sound", "the file is a sound: data.source_type=sound reads sounds", str(path), 1)
+        return Fault("a sound", "the file is a sound: data.source_type=sound reads sounds", str(path))
     lines = []
     for line in read_lines(str(path), encoding):
         if fault := find_line_fault(line, str(path), encoding):
             return fault
         lines.append(line.text)
     text = "\n".join(lines).strip()
-    return text or Fault("an empty file", "the file is empty", str(path), 1)
+    return text or Fault("an empty file", "the file is empty", str(path))

@@ -8,6 +8,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from seqloom.counts import format_count
 from seqloom.data.formats.lines import check_file, read_bytes
 from seqloom.errors import DataError
 
@@ -25,7 +26,9 @@ def read_idx(file: str) -> npt.NDArray[np.generic]:
         )
     dimensions = start[3]
     if not 1 <= dimensions <= MOST_DIMENSIONS:
-        raise DataError(f"the header says {dimensions} dimensions, but 1 to {MOST_DIMENSIONS} were expected", file)
+        raise DataError(
+            f"the header says {format_count(dimensions, 'dimension')}, but 1 to {MOST_DIMENSIONS} were expected", file
+        )
     head = 4 + 4 * dimensions
     if len(start) < head:
         raise DataError("the file ends within its header", file)
@@ -54,7 +57,10 @@ def read_labeled(images: str, labels: str) -> tuple[npt.NDArray[np.generic], npt
     if classes.ndim != 1:
         raise DataError(f"labels have one dimension, but the file has {classes.ndim}", labels)
     if len(arrays) != len(classes):
-        raise DataError(f"the file has {len(classes):,} labels, but {images} has {len(arrays):,} items", labels)
+        raise DataError(
+            f"the file has {format_count(len(classes), 'label')}, but {images} has {format_count(len(arrays), 'item')}",
+            labels,
+        )
     return arrays, classes
 
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from seqloom.arguments import describe_value
 from seqloom.data.formats.lines import Fault
-from seqloom.data.formats.tables import Reading, Skipped, drop_faults, read_rows
+from seqloom.data.formats.tables import Reading, SkippedRows, drop_faults, read_rows
 from seqloom.errors import DataError, MissingExtra
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ Pixels = npt.NDArray[np.uint8]
 
 FORMATS = ("JPEG", "PNG", "GIF", "BMP", "WEBP", "PPM")
 MOST_PIXELS = 50_000_000  # of an image: a good camera's; more is a trap for the memory
+EXIF_ORIENTATION = 0x0112  # a tag of a camera: from 5 on, height and width change places
 CAPTION_NUMBER = re.compile(r"#[0-9]$")  # 123.jpg#0, as Flickr's own tables have it
 
 
@@ -49,22 +50,62 @@ class ImageReading:
     skip: bool = False
 
 
-def read_captioned(table: str, folder: str, reading: ImageReading, skipped: Skipped) -> Iterator[CaptionedImage]:
+@dataclass
+class Scaling:
+    """Images are cut to the shape of `size` around their middle, then scaled; how many have to be is counted."""
+
+    size: tuple[int, int]  # height, width
+    images: int = 0
+    scaled: int = 0
+    first: tuple[int, int] = (0, 0)  # the size of the first that had to be, width first as Pillow has it
+
+    def fit(self, image: "Image.Image") -> Pixels:
+        self.see(image.size)
+        return _resize(image, self.size)
+
+    def see(self, size: tuple[int, int]) -> None:
+        """Count an image of this width and height."""
+        self.images += 1
+        if size != self.size[::-1]:
+            self.scaled += 1
+            self.first = self.first if self.scaled > 1 else size
+
+    def describe(self) -> list[str]:
+        """A sentence, if there is something to say."""
+        if not self.scaled:
+            return []
+        (width, height), (high, wide) = self.first, self.size
+        to = f"{width} × {height} to {wide} × {high} pixels"
+        if self.images == 1:
+            return [f"the image was cut and scaled from {to} (data.image_size)"]
+        example = "" if self.scaled == 1 else "for example "
+        return [f"{self.scaled:,} of {self.images:,} images were cut and scaled, {example}from {to} (data.image_size)"]
+
+
+def read_captioned(table: str, folder: str, reading: ImageReading, skipped: SkippedRows) -> Iterator[CaptionedImage]:
     """The images that a table names, in its order, each with all of its captions."""
-    root = _check_folder(folder)
+    root, scaling = _check_folder(folder), Scaling(reading.size)
     captions = _read_captions(table, reading, skipped)
-    images = (_make_captioned(name, line, texts, root, table, reading.size) for name, (line, texts) in captions.items())
-    return drop_faults(images, table, reading.skip, skipped, "images")
+    images = (_make_captioned(name, line, texts, root, table, scaling) for name, (line, texts) in captions.items())
+    yield from drop_faults(images, table, reading.skip, skipped, "image")
+    skipped.notes += [f"{table}: {note}" for note in scaling.describe()]
+
+
+def list_images(table: str, folder: str, reading: ImageReading) -> list[Path]:
+    """The files of the images that a table names; none that lies outside of their folder, or is not there."""
+    root = _check_folder(folder)
+    paths = [Path(os.path.realpath(root / name)) for name in _read_captions(table, reading, SkippedRows())]
+    return [path for path in paths if path.is_relative_to(root) and os.path.isfile(path)]
 
 
 def read_sheets(
-    index: str, captions: str, folder: str, tile: int, reading: ImageReading, skipped: Skipped, split: str = ""
+    index: str, captions: str, folder: str, tile: int, reading: ImageReading, skipped: SkippedRows, split: str = ""
 ) -> Iterator[CaptionedImage]:
     """The cells of contact sheets, `tile` pixels wide and high, as an index says by sheet, row, col, image, split."""
     root = _check_folder(folder)
     texts = _read_captions(captions, reading, skipped)
     return drop_faults(
-        _read_cells(index, texts, root, tile, reading, skipped, split), index, reading.skip, skipped, "images"
+        _read_cells(index, texts, root, tile, reading, skipped, split), index, reading.skip, skipped, "image"
     )
 
 
@@ -75,7 +116,7 @@ def _check_folder(folder: str) -> Path:
     return Path(path).resolve()
 
 
-def _read_captions(table: str, reading: ImageReading, skipped: Skipped) -> dict[str, tuple[int, list[str]]]:
+def _read_captions(table: str, reading: ImageReading, skipped: SkippedRows) -> dict[str, tuple[int, list[str]]]:
     """Each image's line and captions; they need not stand together."""
     rows = Reading((reading.image, reading.caption), reading.format, "auto", reading.encoding, reading.skip)
     captions: dict[str, tuple[int, list[str]]] = {}
@@ -85,12 +126,12 @@ def _read_captions(table: str, reading: ImageReading, skipped: Skipped) -> dict[
 
 
 def _make_captioned(
-    name: str, line: int, captions: list[str], root: Path, table: str, size: tuple[int, int]
+    name: str, line: int, captions: list[str], root: Path, table: str, scaling: Scaling
 ) -> CaptionedImage | Fault:
     image = _open(name, root, table, line)
     if isinstance(image, Fault):
         return image
-    return CaptionedImage(_resize(image, size), tuple(captions), name, line)
+    return CaptionedImage(scaling.fit(image), tuple(captions), name, line)
 
 
 def _read_cells(
@@ -99,7 +140,7 @@ def _read_cells(
     root: Path,
     tile: int,
     reading: ImageReading,
-    skipped: Skipped,
+    skipped: SkippedRows,
     split: str,
 ) -> Iterator[CaptionedImage | Fault]:
     columns = ("sheet", "row", "col", reading.image) + (("split",) if split else ())
@@ -144,7 +185,7 @@ def _open(name: str, root: Path, table: str, line: int) -> "Image.Image | Fault"
     if not os.path.isfile(path):
         return Fault("no image", f"there is no image {name[:60]!r} in {root}", table, line)
     try:
-        from PIL import Image, ImageOps
+        from PIL import Image, ImageOps, UnidentifiedImageError
     except ImportError:
         raise MissingExtra("pillow", "images") from None
     try:
@@ -155,15 +196,29 @@ def _open(name: str, root: Path, table: str, line: int) -> "Image.Image | Fault"
                     sentence = f"{name[:60]!r} has {image.width} × {image.height} pixels, more than {MOST_PIXELS:,}"
                     return Fault("too large", sentence, table, line)
                 return ImageOps.exif_transpose(image).convert("RGB")
+    except UnidentifiedImageError:
+        sentence = f"{name[:60]!r} cannot be read as an image, that is, as one of {', '.join(FORMATS)}"
+        return Fault("no image", sentence, table, line)
     except Exception as error:  # a damaged file raises nearly anything: struct.error, SyntaxError, EOFError …
         [reason, *_] = str(error).replace(str(root), "").splitlines() or ["it is damaged"]
         return Fault("no image", f"{name[:60]!r} cannot be read as an image ({reason[:100]})", table, line)
 
 
-def open_image(path: Path, size: tuple[int, int]) -> Pixels | Fault:
+def open_image(path: Path, scaling: Scaling) -> Pixels | Fault:
     """One image file, cut and resized."""
-    image = _open(path.name, Path(os.path.realpath(path.parent)), str(path), 1)
-    return image if isinstance(image, Fault) else _resize(image, size)
+    image = _open(path.name, Path(os.path.realpath(path.parent)), str(path), 0)
+    return image if isinstance(image, Fault) else scaling.fit(image)
+
+
+def measure_image(raw: Any) -> tuple[int, int]:
+    """The width and height of an image of whatever sort `read_image` takes, without its pixels if it is a file."""
+    from PIL import Image
+
+    if not isinstance(raw, str | os.PathLike):
+        return read_image(raw).size
+    with Image.open(os.path.expanduser(raw), formats=FORMATS) as image:
+        turned = image.getexif().get(EXIF_ORIENTATION, 1) >= 5
+        return image.size[::-1] if turned else image.size
 
 
 def read_image(raw: Any) -> "Image.Image":
@@ -173,10 +228,10 @@ def read_image(raw: Any) -> "Image.Image":
     if isinstance(raw, str | os.PathLike):
         path = Path(os.path.expanduser(raw))
         if not path.is_file():
-            raise DataError(f"an input is {describe_value(os.fspath(raw))}, but there is no such image file")
-        image = _open(path.name, Path(os.path.realpath(path.parent)), str(path), 1)
+            raise DataError("there is no such image file", path)
+        image = _open(path.name, Path(os.path.realpath(path.parent)), str(path), 0)
         if isinstance(image, Fault):
-            raise DataError(f"an input is not an image: {image.sentence}")
+            raise DataError(image.sentence.removeprefix(f"{path.name[:60]!r} "), path)
         return image
     if isinstance(raw, Image.Image):
         return raw

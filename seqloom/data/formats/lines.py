@@ -21,6 +21,14 @@ from seqloom.errors import DataError
 
 MAX_LINE = 1 << 25  # characters of a line: more is a file without lines, and would fill the memory
 GZIP_MAGIC = b"\x1f\x8b"
+# What files begin with that are no text as it is asked for, whatever their names say, and what reads them.
+OTHERS = {
+    b"\xff\xfe": "the file is written in UTF-16: data.encoding=utf-16 reads it",
+    b"\xfe\xff": "the file is written in UTF-16: data.encoding=utf-16 reads it",
+    b"PK\x03\x04": "the file is packed as a zip archive, as Excel files are: data.format=xlsx reads those",
+    b"\xd0\xcf\x11\xe0": "the file is an Excel file of the old sort: save it as .xlsx or .csv",
+    b"PAR1": "the file is a Parquet file: data.format=parquet reads it",
+}
 BAD_BYTE = 0xDC00  # plus the byte: code points that no decoder gives for good bytes
 
 
@@ -39,10 +47,14 @@ class Fault:
     reason: str
     sentence: str
     file: str
-    line: int
+    line: int = 0  # 0: it is the file as a whole
 
     def error(self, way_out: str = "") -> DataError:
-        return DataError(self.sentence + (f"; {way_out}" if way_out else ""), self.file, self.line)
+        return DataError(self.sentence + (f"; {way_out}" if way_out else ""), self.file, self.line or None)
+
+    def place(self, name: str) -> str:
+        """Where it is, in a file of this name."""
+        return f"{name}, line {self.line}" if self.line else name
 
 
 def _mark_bad_bytes(error: UnicodeError) -> tuple[str, int]:
@@ -88,7 +100,8 @@ def find_line_fault(line: Line, file: str, encoding: str) -> Fault | None:
             text.encode("utf-8")
         except UnicodeEncodeError as error:
             byte = ord(text[error.start]) & 0xFF
-            sentence = f"byte 0x{byte:02x} is not {encoding}; data.encoding says how the file is written"
+            example = "; many files from Windows are data.encoding=cp1252" if encoding == "utf-8" else ""
+            sentence = f"byte 0x{byte:02x} is not {encoding}; data.encoding says how the file is written{example}"
             return Fault(f"not {encoding}", sentence, file, number)
     return None
 
@@ -105,7 +118,8 @@ def check_file(file: str) -> Path:
         with path.open("rb"):
             return path
     except (FileNotFoundError, NotADirectoryError):
-        raise DataError(f"there is no such file{_suggest_name(path)}", file) from None
+        pattern = "; one file is read here, and no pattern of names" if set("*?[") & set(path.name) else ""
+        raise DataError(f"there is no such file{pattern or _suggest_name(path)}", file) from None
     except (OSError, ValueError) as error:  # a name that is too long, or holds what no name can
         reason = error.strerror if isinstance(error, OSError) else None
         raise DataError(f"the file cannot be read ({reason or error})", file) from None
@@ -125,6 +139,10 @@ def _suggest_name(path: Path) -> str:
 
 def _open(file: str, encoding: str) -> TextIO:
     path, packed = _detect_compression(file)
+    if encoding == "utf-8":
+        begin = read_bytes(file, 4)
+        if said := [sentence for magic, sentence in OTHERS.items() if begin.startswith(magic)]:
+            raise DataError(said[0], file)
     try:
         if packed:
             return gzip.open(path, "rt", encoding=encoding, errors="seqloom.mark", newline="\n")

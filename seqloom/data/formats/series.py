@@ -17,11 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from seqloom.arrays import Doubles
+from seqloom.counts import format_count
 from seqloom.data.formats.delimited import Record
 from seqloom.data.formats.dialects import Dialect, Table, open_table
 from seqloom.data.formats.lines import Fault
 from seqloom.data.formats.numerals import detect_decimal, normalize
-from seqloom.data.formats.tables import Skipped, detect_format, find_column
+from seqloom.data.formats.tables import SkippedRows, detect_format, find_column
 from seqloom.data.formats.times import Clock, Times, detect_clock, find_clock, find_grid, parse_number_time
 from seqloom.data.numbers import LARGEST, explain_no_number
 from seqloom.errors import DataError
@@ -66,7 +67,7 @@ class _Chunks:
     lines: list[npt.NDArray[np.int64]] = field(default_factory=list)
 
 
-def read_table(file: str, reading: TableReading, skipped: Skipped) -> Iterator[Series]:
+def read_table(file: str, reading: TableReading, skipped: SkippedRows) -> Iterator[Series]:
     """The series of a file; those of a long table in the order in which their ids first appear."""
     format = detect_format([file], reading.format)
     if format not in ("csv", "tsv", "xlsx", "parquet"):
@@ -117,12 +118,14 @@ class _Table:
         """Records of the right width, faults for the others."""
         for record in records:
             if isinstance(record, Record) and len(record.fields) != len(self.names):
-                sentence = f"the row has {len(record.fields)} fields, but {len(self.names)} were expected"
+                sentence = (
+                    f"the row has {format_count(len(record.fields), 'field')}, but {len(self.names)} were expected"
+                )
                 yield Fault("wrong number of fields", sentence, self.file, record.line)
             else:
                 yield record
 
-    def skip_faults(self, items: Iterable[Record | Fault], skipped: Skipped) -> Iterator[Record]:
+    def skip_faults(self, items: Iterable[Record | Fault], skipped: SkippedRows) -> Iterator[Record]:
         """Records without faults. Where only the order says the time, a skipped row keeps its place, as missing."""
         for item in items:
             if isinstance(item, Record):
@@ -134,7 +137,7 @@ class _Table:
                 if not self.time and self.id is None:
                     yield Record([""] * len(self.names), item.line)
 
-    def add(self, rows: list[Record], chunks: _Chunks, skipped: Skipped) -> None:
+    def add(self, rows: list[Record], chunks: _Chunks, skipped: SkippedRows) -> None:
         """Turn rows into numbers, a column at a time; row by row only where that fails."""
         self._settle(rows, skipped.notes)
         try:

@@ -22,6 +22,7 @@ from pathlib import PurePath
 from typing import Any, NamedTuple, TypeVar
 
 from seqloom.config.recipe import Data
+from seqloom.counts import format_count
 from seqloom.data.formats.delimited import (
     PAIR,
     Record,
@@ -40,6 +41,7 @@ ENDINGS = {
 TABLES = ("csv", "tsv", "jsonl", "parquet", "xlsx")  # formats whose columns have names
 PAIRS = ("lines", "idx", "sheets")  # formats whose source and target stand in files of their own
 ESCAPED = re.compile("[\0\ud800-\udfff]")  # what JSON can write in escapes and text cannot hold
+ARRAY = "an array of objects becomes such a file with pandas.read_json(…).to_json(…, orient='records', lines=True)"
 ABSENT = object()  # in place of a value that is not there; a null is there
 SHOWN_NAMES = 20  # of the columns in a sentence
 
@@ -76,7 +78,7 @@ class Reading:
 
 
 @dataclass
-class Skipped:
+class SkippedRows:
     """The rows that were passed over: how many for each reason, and where the first of them is."""
 
     counts: Counter[str] = field(default_factory=Counter)
@@ -94,10 +96,17 @@ class Skipped:
 
     def add(self, fault: Fault) -> None:
         self.counts[fault.reason] += 1
-        self.first.setdefault(fault.reason, f"{self.names.get(fault.file, fault.file)}, line {fault.line}")
+        self.first.setdefault(fault.reason, fault.place(self.names.get(fault.file, fault.file)))
+
+    def explain_nothing(self, unit: str) -> str:
+        """Why nothing is left."""
+        [(reason, _)] = self.counts.most_common(1)
+        total, first = self.counts.total(), self.first[reason]
+        skipped = f"all {format_count(total, unit)} were" if total > 1 else f"the only {unit} was"
+        return f"{skipped} skipped, {'most ' * (total > 1)}for: {reason} (first in {first})"
 
 
-def read_rows(files: Sequence[str], reading: Reading, skipped: Skipped) -> Iterator[Row]:
+def read_rows(files: Sequence[str], reading: Reading, skipped: SkippedRows) -> Iterator[Row]:
     """The rows of one file, or of two parallel ones. Rows that cannot be used are raised, or added to `skipped`."""
     rows = _read_raw_rows(files, reading, skipped.notes)
     stripped = (strip_row(row, reading) if isinstance(row, Row) else row for row in rows)
@@ -105,11 +114,11 @@ def read_rows(files: Sequence[str], reading: Reading, skipped: Skipped) -> Itera
 
 
 def drop_faults(
-    read_items: Iterable[Item | Fault], file: str, skip: bool, skipped: Skipped, unit: str = "rows"
+    read_items: Iterable[Item | Fault], file: str, skip: bool, skipped: SkippedRows, unit: str = "row"
 ) -> Iterator[Item]:
     """The items among what was found in a file. A fault is raised, or added to `skipped`; no item at all is raised."""
     items = 0
-    own = Skipped()
+    own = SkippedRows()
     for item in read_items:
         if not isinstance(item, Fault):
             items += 1
@@ -120,9 +129,7 @@ def drop_faults(
             own.add(item)
             skipped.add(item)
     if not items and own.counts:
-        [(reason, _)] = own.counts.most_common(1)
-        total = own.counts.total()
-        raise DataError(f"all {total:,} {unit} were skipped, most for: {reason} (first in {own.first[reason]})", file)
+        raise DataError(own.explain_nothing(unit), file)
     if not items:
         raise DataError("the file is empty", file)
 
@@ -146,13 +153,16 @@ def detect_format(files: Sequence[str], format: str) -> str:
         raise DataError(f"data.format is {format}, but this task reads rows: {', '.join(ENDINGS.values())}", files[0])
     if (len(files) == 2) != (format in PAIRS) and not (format == "idx" and len(files) == 1):
         raise DataError(
-            f"{len(files)} files were given as {format}; parallel files and idx are two, all else is one", files[0]
+            f"{format_count(len(files), 'file')} given as {format}: parallel files and idx are two, all else is one",
+            files[0],
         )
     if format != "guess":
         return format
     if name.suffix not in ENDINGS:
         says = f"the ending {name.suffix} says" if name.suffix else "the name says"
         known = ", ".join(ENDINGS.values())
+        if name.suffix == ".json":
+            raise DataError(f"a .json file is read as jsonl (data.format) if each line is an object; {ARRAY}", files[0])
         raise DataError(f"{says} nothing about the format; set data.format to one of {known}", files[0])
     return ENDINGS[name.suffix]
 
@@ -184,13 +194,17 @@ def read_objects(lines: Iterable[Line], reading: Reading, file: str) -> Iterator
         try:
             value = decoder.decode(line.text)
         except json.JSONDecodeError as error:
-            yield Fault("not JSON", f"the line is not JSON ({error.msg}, column {error.colno})", file, line.number)
+            begun = "; " + ARRAY if line.number == 1 and line.text.lstrip().startswith("[") else ""
+            sentence = f"the line is not JSON ({error.msg}, column {error.colno}){begun}"
+            yield Fault("not JSON", sentence, file, line.number)
             continue
         except RecursionError:
             yield Fault("not JSON", "the line is JSON within JSON, too deep to be data", file, line.number)
             continue
         if not isinstance(value, dict):
-            yield Fault("not an object", "the line is JSON, but not an object with named values", file, line.number)
+            array = "; " + ARRAY if isinstance(value, list) else ""
+            sentence = f"the line is JSON, but not an object with named values{array}"
+            yield Fault("not an object", sentence, file, line.number)
             continue
         yield _pick_values(value, reading, file, line)
 
@@ -266,7 +280,7 @@ def select_columns(
         if isinstance(record, Fault):
             yield record
         elif len(record.fields) != width:
-            sentence = f"the row has {len(record.fields)} fields, but {width} were expected"
+            sentence = f"the row has {format_count(len(record.fields), 'field')}, but {width} were expected"
             yield Fault("wrong number of fields", sentence, file, record.line)
         else:
             values = tuple([record.fields[place] for place in places])
@@ -282,6 +296,7 @@ def find_column(name: str, names: list[str], file: str, line: int | None) -> int
         return numbers.index(name)
     unnamed = name in PAIR and not set(PAIR) & set(names) and len(names) > 1  # nobody said which columns are meant
     hint = "; data.source=1 data.target=2 choose columns by number" if unnamed else ""
+    hint += "; FILE.xlsx#SHEET reads another sheet" if file.lower().endswith(".xlsx") else ""
     raise DataError(f"there is no column {name!r}; {suggest_names(name, names)}{hint}", file, line)
 
 

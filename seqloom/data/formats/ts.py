@@ -13,8 +13,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from seqloom.counts import format_count
 from seqloom.data.formats.lines import Fault, Line, find_line_fault, read_lines
-from seqloom.data.formats.tables import Skipped, drop_faults, suggest_names
+from seqloom.data.formats.tables import SkippedRows, drop_faults, suggest_names
 from seqloom.data.numbers import LARGEST
 from seqloom.errors import DataError
 
@@ -36,11 +37,11 @@ class _Header:
     labels: frozenset[str] = frozenset()  # none: any
 
 
-def read_ts(file: str, skipped: Skipped, encoding: str = "utf-8", skip: bool = False) -> Iterator[Case]:
+def read_ts(file: str, skipped: SkippedRows, encoding: str = "utf-8", skip: bool = False) -> Iterator[Case]:
     """The cases of a file; those that cannot be used are raised, or added to `skipped`."""
     lines = (line for line in read_lines(file, encoding) if line.text.strip() and not line.text.startswith("#"))
     header = _read_header(lines, file)
-    return drop_faults((_read_case(line, header, file, encoding) for line in lines), file, skip, skipped, "cases")
+    return drop_faults((_read_case(line, header, file, encoding) for line in lines), file, skip, skipped, "case")
 
 
 def _read_header(lines: Iterator[Line], file: str) -> _Header:
@@ -93,7 +94,7 @@ def _read_case(line: Line, header: _Header, file: str, encoding: str) -> Case | 
     if header.dimensions is None:
         header.dimensions = max(len(parts), 1)
     if len(parts) != header.dimensions:
-        sentence = f"the case has {len(parts)} dimensions, but {header.dimensions} were expected"
+        sentence = f"the case has {format_count(len(parts), 'dimension')}, but {header.dimensions} were expected"
         return Fault("wrong number of dimensions", sentence, file, line.number)
     try:
         columns = [np.array([_parse_value(text.strip()) for text in part.split(",")]) for part in parts]
@@ -121,6 +122,9 @@ def _check_case(
     if header.equal:
         header.length = header.length or len(values)
         if len(values) != header.length:
-            sentence = f"the case has {len(values)} steps, but @equalLength is true and {header.length} were expected"
+            sentence = (
+                f"the case has {format_count(len(values), 'step')}, but @equalLength is true and "
+                f"{header.length} were expected"
+            )
             return Fault("wrong length", sentence, file, line)
     return Case(values.astype(np.float32), label, line)

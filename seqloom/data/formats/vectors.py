@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from seqloom.counts import format_count
 from seqloom.data.formats.lines import Line, read_lines
 from seqloom.errors import DataError
 
@@ -48,7 +49,7 @@ def read_vectors(file: str, words: Sequence[str], encoding: str = "utf-8") -> Ve
             values[place] = _parse_vector(numbers, word, file, line.number)
             covered[place] = True
     if promised is not None and count != promised:
-        raise DataError(f"the first line promises {promised:,} words, but the file has {count:,}", file)
+        raise DataError(f"the first line promises {format_count(promised, 'word')}, but the file has {count:,}", file)
     return Vectors(values, covered, count)
 
 
@@ -92,7 +93,7 @@ def _split(line: Line, width: int, file: str) -> tuple[str, list[str]]:
     if len(numbers) == width and (" " not in word or not _is_number(word.rpartition(" ")[2])):
         return word, numbers
     count = _count_numbers(line.text)
-    raise DataError(f"the word has {count} numbers, but {width} were expected", file, line.number)
+    raise DataError(f"the word has {format_count(count, 'number')}, but {width} were expected", file, line.number)
 
 
 def _parse_vector(numbers: list[str], word: str, file: str, line: int) -> list[float]:

@@ -1,50 +1,10 @@
 """DistilBERT (Sanh et al., 2019): BERT's shape without segments and pooler, under names of its own."""
 
-from collections.abc import Mapping
-from functools import partial
-
 from pydantic import Field
 from torch import nn
 
-from ...layers.base import first_pool
-from ...models import Labeler
-from .encoders import EncoderConfig, build_body, build_embedding, build_head, number_blocks, number_positions
-from .family import Activation, Depth, Family, Parts, Share, Size
-from .model import EncoderModel
-from .table import Row, repeat_rows
-
-EMBEDDINGS = (
-    Row("distilbert.embeddings.word_embeddings.weight", "network.embed.weight"),
-    Row("distilbert.embeddings.position_embeddings.weight", "network.encoder.layer.layers.0.table"),
-    Row("distilbert.embeddings.LayerNorm.*", "network.encoder.layer.layers.1.module.0.*"),
-)
-BLOCK = (
-    Row(
-        "distilbert.transformer.layer.{n}.attention.<q_lin+k_lin+v_lin>.*",
-        "network.encoder.layer.layers.{attention}.layer.project.*",
-    ),
-    Row(
-        "distilbert.transformer.layer.{n}.attention.out_lin.*",
-        "network.encoder.layer.layers.{attention}.layer.attend.out.*",
-    ),
-    Row("distilbert.transformer.layer.{n}.sa_layer_norm.*", "network.encoder.layer.layers.{attention}.norm.*"),
-    Row("distilbert.transformer.layer.{n}.ffn.lin1.*", "network.encoder.layer.layers.{net}.layer.module.0.*"),
-    Row("distilbert.transformer.layer.{n}.ffn.lin2.*", "network.encoder.layer.layers.{net}.layer.module.2.*"),
-    Row("distilbert.transformer.layer.{n}.output_layer_norm.*", "network.encoder.layer.layers.{net}.norm.*"),
-)
-HEADS: Mapping[str, tuple[Row, ...]] = {
-    "masked": (
-        Row("vocab_transform.*", "network.head.hidden.0.*"),
-        Row("vocab_layer_norm.*", "network.head.hidden.2.*"),
-        Row("vocab_projector.bias", "network.head.head.project.bias"),
-    ),
-    "sequence": (
-        Row("pre_classifier.*", "network.head.hidden.0.*"),
-        Row("classifier.*", "network.head.head.project.*"),
-    ),
-    "token": (Row("classifier.*", "network.head.project.*"),),
-    "none": (),
-}
+from .encoders import EncoderConfig, Names
+from .family import Activation, Depth, Share, Size
 
 
 class Config(EncoderConfig):
@@ -60,37 +20,34 @@ class Config(EncoderConfig):
     positions: Size = Field(512, alias="max_position_embeddings")
     epsilon: float = 1e-12  # theirs is fixed
 
-
-def build(config: Config, head: str, extras: frozenset[str]) -> Parts:
-    embed, tokens = build_embedding(config)
-    answer = build_head(config, head, tokens, [nn.ReLU(), nn.Dropout(config.head_dropout or 0.0)])
-    dropout = config.dropout if head == "token" else 0.0
-    return Parts(Labeler(embed, build_body(config, first_pool), answer, head != "sequence", dropout))
+    def label_dropout(self, head: str) -> float:
+        return self.dropout if head == "token" else 0.0  # of a text it stands between the two products alone
 
 
-def rows(config: Config, head: str, extras: frozenset[str]) -> list[Row]:
-    return [*EMBEDDINGS, *repeat_rows(BLOCK, number_blocks(config.depth)), *HEADS[head]]
-
-
-def ties(config: Config) -> Mapping[str, str]:
-    return {"vocab_projector.weight": "distilbert.embeddings.word_embeddings.weight"}
-
-
-DISTILBERT = Family(
-    name="distilbert",
+DISTILBERT = Names(
     prefix="distilbert.",
-    config=Config,
-    architectures={
+    block="transformer.layer.{n}",
+    within=(
+        "attention.<q_lin+k_lin+v_lin>.*",
+        "attention.out_lin.*",
+        "sa_layer_norm.*",
+        "ffn.lin1.*",
+        "ffn.lin2.*",
+        "output_layer_norm.*",
+    ),
+    masked=("vocab_transform.*", "vocab_layer_norm.*", "vocab_projector.bias"),
+    tokens=("vocab_projector.weight", None),
+    sequence=("pre_classifier.*", "classifier.*"),
+    extras={},
+    activation=nn.ReLU,
+).family(
+    "distilbert",
+    Config,
+    {
         "DistilBertForMaskedLM": "masked",
         "DistilBertForSequenceClassification": "sequence",
         "DistilBertForTokenClassification": "token",
         "DistilBertModel": "none",
     },
-    extras={},
     needed={},
-    model=EncoderModel,
-    build=build,
-    rows=rows,
-    ties=ties,
-    constants=partial(number_positions, "distilbert."),
 )

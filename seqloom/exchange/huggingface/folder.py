@@ -206,8 +206,11 @@ def change_head(model: PretrainedModel, architecture: str, labels: list[str] | N
 
 
 def save(model: Any, folder: str | Path) -> None:
-    """Write a folder that transformers loads by `from_pretrained`, with a model card; all of it or nothing."""
-    folder = Path(folder)
+    """Write a model or a run as a folder that transformers loads by `from_pretrained`, with a model card; all of it or
+    nothing."""
+    from .runs import convert_run
+
+    folder, model = Path(folder), convert_run(model) if hasattr(model, "task") else model
     if not isinstance(model, PretrainedModel):
         shapes = ", ".join(FAMILIES)
         raise RunError(f"a {type(model).__name__} is not in the shape of one of these families: {shapes}")

@@ -17,12 +17,32 @@ from ...layers.transformer import CausalAttention, CrossAttention, SelfAttention
 from ...models import Generator, Source
 from .family import ACTIVATIONS, Activation, Depth, Family, FolderConfig, Parts, Share, Size, Token
 from .model import TranslationModel
-from .table import ROW, Row, repeat_rows
+from .table import ROW, Row, Transform, repeat_rows
 
-SHARED = (Row("model.shared.weight", "network.embed.weight"),)
+
+def interleave(features: Tensor) -> Tensor:
+    """The last axis in the order of our positions: theirs have all sines before all cosines, ours in turns."""
+    ours, sines = torch.empty_like(features), (features.shape[-1] + 1) // 2
+    ours[..., ::2], ours[..., 1::2] = features[..., :sines], features[..., sines:]
+    return ours
+
+
+def separate(features: Tensor) -> Tensor:
+    """The last axis in their order again."""
+    return torch.cat([features[..., ::2], features[..., 1::2]], -1)
+
+
+# Nothing but the positions depends on the order of the features, so the weights that read them or make them take it.
+READS = Transform(
+    lambda weight: interleave(weight) if weight.dim() > 1 else weight,  # a bias is of what is made
+    lambda weight: separate(weight) if weight.dim() > 1 else weight,
+)
+MAKES = Transform(lambda weight: interleave(weight.t()).t(), lambda weight: separate(weight.t()).t())
+
+SHARED = (Row("model.shared.weight", "network.embed.weight", READS),)
 SEPARATE = (
-    Row("model.encoder.embed_tokens.weight", "network.source.embed.weight"),
-    Row("model.decoder.embed_tokens.weight", "network.embed.weight"),
+    Row("model.encoder.embed_tokens.weight", "network.source.embed.weight", READS),
+    Row("model.decoder.embed_tokens.weight", "network.embed.weight", READS),
 )
 OURS = {"encoder": "network.source.encoder.layer.layers", "decoder": "network.decoder.layers"}
 
@@ -31,32 +51,33 @@ def attention_rows(side: str, theirs: str, ours: str) -> tuple[Row, ...]:
     """Of attention to itself, whose three products are one of ours, and of its norm."""
     name = f"model.{side}.layers.{{n}}.{theirs}"
     return (
-        Row(f"{name}.<q_proj+k_proj+v_proj>.*", f"{OURS[side]}.{{{ours}}}.layer.project.*"),
-        Row(f"{name}.out_proj.*", f"{OURS[side]}.{{{ours}}}.layer.attend.out.*"),
-        Row(f"{name}_layer_norm.*", f"{OURS[side]}.{{{ours}}}.norm.*"),
+        Row(f"{name}.<q_proj+k_proj+v_proj>.*", f"{OURS[side]}.{{{ours}}}.layer.project.*", READS),
+        Row(f"{name}.out_proj.*", f"{OURS[side]}.{{{ours}}}.layer.attend.out.*", MAKES),
+        Row(f"{name}_layer_norm.*", f"{OURS[side]}.{{{ours}}}.norm.*", MAKES),
     )
 
 
 def net_rows(side: str) -> tuple[Row, ...]:
     name = f"model.{side}.layers.{{n}}"
     return (
-        Row(f"{name}.fc1.*", f"{OURS[side]}.{{net}}.layer.module.0.*"),
-        Row(f"{name}.fc2.*", f"{OURS[side]}.{{net}}.layer.module.3.*"),
-        Row(f"{name}.final_layer_norm.*", f"{OURS[side]}.{{net}}.norm.*"),
+        Row(f"{name}.fc1.*", f"{OURS[side]}.{{net}}.layer.module.0.*", READS),
+        Row(f"{name}.fc2.*", f"{OURS[side]}.{{net}}.layer.module.3.*", MAKES),
+        Row(f"{name}.final_layer_norm.*", f"{OURS[side]}.{{net}}.norm.*", MAKES),
     )
 
 
+CROSS, OUR_CROSS = "model.decoder.layers.{n}.encoder_attn", "network.decoder.layers.{cross}"
 ENCODER_BLOCK = (*attention_rows("encoder", "self_attn", "attention"), *net_rows("encoder"))
 DECODER_BLOCK = (
     *attention_rows("decoder", "self_attn", "attention"),
-    Row("model.decoder.layers.{n}.encoder_attn.q_proj.*", "network.decoder.layers.{cross}.layer.query.*"),
-    Row("model.decoder.layers.{n}.encoder_attn.<k_proj+v_proj>.*", "network.decoder.layers.{cross}.layer.key_value.*"),
-    Row("model.decoder.layers.{n}.encoder_attn.out_proj.*", "network.decoder.layers.{cross}.layer.attend.out.*"),
-    Row("model.decoder.layers.{n}.encoder_attn_layer_norm.*", "network.decoder.layers.{cross}.norm.*"),
+    Row(f"{CROSS}.q_proj.*", f"{OUR_CROSS}.layer.query.*", READS),
+    Row(f"{CROSS}.<k_proj+v_proj>.*", f"{OUR_CROSS}.layer.key_value.*", READS),
+    Row(f"{CROSS}.out_proj.*", f"{OUR_CROSS}.layer.attend.out.*", MAKES),
+    Row(f"{CROSS}_layer_norm.*", f"{OUR_CROSS}.norm.*", MAKES),
     *net_rows("decoder"),
 )
 HEAD = (Row("final_logits_bias", "network.head.project.bias", ROW),)
-UNTIED = (Row("lm_head.weight", "network.head.project.weight"),)
+UNTIED = (Row("lm_head.weight", "network.head.project.weight", READS),)
 
 
 class Config(FolderConfig):
@@ -92,7 +113,7 @@ def build_side(config: Config, side: str) -> Stack:
         return MultiHeadAttention(config.size, heads, dropout=config.attention_dropout)
 
     with torch.device("cpu"):  # what it holds is computed, not loaded
-        positions = SinusoidalPositions(config.size, halves=True)
+        positions = SinusoidalPositions(config.size)
     layers: list[Layer] = [positions, Pointwise(nn.Dropout(config.dropout))]
     for _ in range(depth):
         inner: list[Layer] = [own(config.size, attend(), NoRotation())]
@@ -132,8 +153,8 @@ def ties(config: Config) -> Mapping[str, str]:
 def constants(config: Config) -> Mapping[str, Tensor | None]:
     if config.positions * config.size > 1 << 27:
         return {}
-    waves = sinusoids(torch.arange(config.positions), frequencies(config.size), config.size, halves=True)
-    return {f"model.{side}.embed_positions.weight": waves for side in OURS}
+    waves = sinusoids(torch.arange(config.positions), frequencies(config.size), config.size)
+    return {f"model.{side}.embed_positions.weight": separate(waves) for side in OURS}
 
 
 MARIAN = Family(

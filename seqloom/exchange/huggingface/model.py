@@ -16,7 +16,7 @@ from ...layers.base import Memory
 from ...layers.heads import Head, Loss
 from ...layers.padding import full_mask
 from ...models import Generator, Labeler
-from ...search import Banned, BannedPhrases, BeamOptions, Constraint, Hypothesis, StopTokens, beam, greedy
+from ...search import BannedPhrases, BannedTokens, BeamOptions, Constraint, Hypothesis, StopTokens, beam, greedy
 from .family import Family
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ class WritingModel(PretrainedModel):
     def constraints(self) -> list[Constraint]:
         single = [one[0] for one in self.settings.banned if len(one) == 1]
         longer = [one for one in self.settings.banned if len(one) > 1]
-        return [*([Banned(single)] if single else []), *([BannedPhrases(longer)] if longer else [])]
+        return [*([BannedTokens(single)] if single else []), *([BannedPhrases(longer)] if longer else [])]
 
 
 class LanguageModel(WritingModel):

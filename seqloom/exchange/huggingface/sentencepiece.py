@@ -24,9 +24,9 @@ SPECIAL = ("<unk>", "</s>", "<pad>")
 
 
 class MarianTokenizer:
-    """Pieces by the model of the source, numbered by the vocabulary of both sides."""
+    """Pieces by the model of a side, numbered by the vocabulary of both."""
 
-    def __init__(self, files: dict[str, bytes], folder: Path) -> None:
+    def __init__(self, files: dict[str, bytes], folder: Path, side: str = "source") -> None:
         if "vocab.json" not in files or "target_vocab.json" in files:
             raise RunError(f"{folder}: a SentencePiece tokenizer is read with one vocab.json for both sides")
         self.files, self.ids = files, parse_json(files["vocab.json"], str(folder / "vocab.json"))
@@ -35,9 +35,12 @@ class MarianTokenizer:
                 raise RunError(f"{folder / 'vocab.json'}: has no id for {token!r:.80}")
         self.largest_id = max(self.ids.values())
         self.tokens = {number: token for token, number in self.ids.items()}
-        self.library, self.place = build_library(*read_pieces(files["source.spm"], folder / "source.spm")), folder
+        if (name := f"{side}.spm") not in files:
+            raise RunError(f"{folder}: has no {name}, which cuts the texts of the {side}")
+        with refuse_panics(folder / name):
+            self.library, self.place = build_library(*read_pieces(files[name], folder / name)), folder
 
-    def encode(self, text: str) -> list[int]:
+    def encode(self, text: str, special: bool = True) -> list[int]:
         """A language such as >>fr<<, which some models want to be told first, is one token."""
         code, rest = "", text
         if text.startswith(">>") and "<<" in text:
@@ -45,10 +48,21 @@ class MarianTokenizer:
             code += "<<"
         with refuse_panics(self.place):
             pieces = [code, *self.library.encode(rest).tokens] if code else self.library.encode(rest).tokens
-        return [self.ids.get(piece, self.ids["<unk>"]) for piece in pieces] + [self.ids["</s>"]]
+        return [self.ids.get(piece, self.ids["<unk>"]) for piece in pieces] + [self.ids["</s>"]] * special
+
+    def encode_many(self, texts: Sequence[str], special: bool = True) -> list[list[int]]:
+        """The ids of each text, with the end behind them unless that is not wanted."""
+        return [self.encode(text.encode("utf-8", "replace").decode("utf-8"), special) for text in texts]
 
     def encode_pair(self, first: str, second: str) -> tuple[list[int], list[int]]:
         raise RunError(f"{self.place}: a translation model reads one text, not a pair")
+
+    def find_id(self, token: str) -> int | None:
+        return self.ids.get(token)
+
+    def list_tokens(self) -> dict[str, int]:
+        """Every token with its id."""
+        return dict(self.ids)
 
     def decode(self, ids: Sequence[int], special: bool = False) -> str:
         """The text of these ids, without the special tokens unless they are asked for."""

@@ -41,6 +41,7 @@ SPECIAL = {  # what each token is called where the files do not say
         "pad": "<pad>",
         "mask": "<mask>",
     },
+    "marian": {"eos": "</s>", "unk": "<unk>"},
 }
 
 
@@ -120,8 +121,7 @@ def build_tokenizer(files: dict[str, bytes], family: str, folder: Path) -> Folde
                 library = read()
             return LibraryTokenizer(library, folder / name, files)
     if "source.spm" in files:
-        with refuse_panics(folder / "source.spm"):
-            return MarianTokenizer(files, folder)
+        return MarianTokenizer(files, folder)
     return None
 
 

@@ -20,7 +20,7 @@ from ...layers.positions import NoRotation, Rotary, Rotation
 from ...layers.transformer import CausalAttention, CrossAttention, OwnAttention, SelfAttention
 from .graph import Graph, Shape, Value
 from .modules import refuse, write_linear
-from .state import Fixed, Leaf, Reading
+from .state import FixedState, Leaf, Reading
 
 LEAST = torch.finfo(torch.float32).min
 SELF, PAST, SOURCE, POOL = "self", "past", "source", "pool"  # what is attended to, as nodes are named
@@ -38,14 +38,14 @@ def weigh(graph: Graph, scores: Value, mask: Value | None, name: str) -> Value:
 # --- in one head --------------------------------------------------------------------------------------------------
 
 
-def prepare(graph: Graph, attention: Attention, values: Value, mask: Value) -> Fixed:
+def prepare(graph: Graph, attention: Attention, values: Value, mask: Value) -> FixedState:
     """Keys, values and mask of a source."""
     attention = score_of(attention)
     if type(attention) not in SCORES:
         raise refuse(attention, "attention")
     key = attention.key
     shown = write_linear(graph, attention.value, values) if isinstance(attention, ProjectedAttention) else values
-    return Fixed(
+    return FixedState(
         (
             Leaf(write_linear(graph, key, values), Shape(("batch", "source", key.out_features))),
             Leaf(shown, Shape(("batch", "source", key.in_features))),
@@ -84,7 +84,7 @@ def score_of(attention: Attention) -> Attention:
     return attention.score if isinstance(attention, LocalAttention) else attention
 
 
-def look(graph: Graph, attention: Attention, query: Value, source: Fixed, places: Value | None = None) -> Value:
+def look(graph: Graph, attention: Attention, query: Value, source: FixedState, places: Value | None = None) -> Value:
     """What queries (B, T, Q) see of a source: (B, T, D). A monotonic attention is told the places (B, T) of steps."""
     keys, values, mask = (leaf.value for leaf in source.leaves)
     score, shown = score_of(attention), mask.unsqueeze(1)
@@ -202,7 +202,7 @@ def see_past(
     return y, (keys, values)
 
 
-def see_memory(graph: Graph, layer: CrossAttention, x: Value, source: Fixed) -> Value:
+def see_memory(graph: Graph, layer: CrossAttention, x: Value, source: FixedState) -> Value:
     keys_values, mask = (leaf.value for leaf in source.leaves)
     heads = layer.attend
     query = split_heads(write_linear(graph, layer.query, x), heads.heads, heads.width)

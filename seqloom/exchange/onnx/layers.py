@@ -17,7 +17,7 @@ from ...layers.base import (
     Stack,
 )
 from ...layers.convolution import Convolution
-from ...layers.lexicon import HandedOn
+from ...layers.lexicon import SkipConcatenation
 from ...layers.local_attention import MonotonicAttention
 from ...layers.non_local import NonLocalLayer
 from ...layers.positions import LearnedPositions, SinusoidalPositions
@@ -33,7 +33,7 @@ from .attention import look, prepare, see_memory, see_others, see_past, see_sequ
 from .graph import Graph, Shape, Value
 from .modules import refuse, write_linear, write_module, write_sinusoids
 from .recurrences import both_states, read_both_ways, read_recurrence, scan_cell, start_entries
-from .state import Fixed, Leaf, Reading, Source, State, zero_padding
+from .state import FixedState, Leaf, Reading, Source, State, zero_padding
 
 
 class Writer(NamedTuple):
@@ -108,7 +108,7 @@ def read_residual(graph: Graph, layer: Any, x: Value, state: State, reading: Rea
 
 
 def read_handed_on(
-    graph: Graph, layer: HandedOn, x: Value, state: State, reading: Reading | None
+    graph: Graph, layer: SkipConcatenation, x: Value, state: State, reading: Reading | None
 ) -> tuple[Value, State]:
     y, state = write_layer(graph, layer.layer, x, state, reading)
     return graph.concat(y, zero_padding(graph, x.slice(-1, -layer.features), reading)), state
@@ -157,7 +157,7 @@ def read_sinusoids(
 ) -> tuple[Value, State]:
     positions, state = count_positions(graph, x, state)
     size = 2 * len(layer.rate)
-    waves = write_sinusoids(graph, positions, layer.rate, size, layer.halves)
+    waves = write_sinusoids(graph, positions, layer.rate, size)
     return zero_padding(graph, x + waves.slice(-1, 0, x.length(2)), reading), state
 
 
@@ -206,7 +206,7 @@ def start_attention(graph: Graph, attention: Attention, batch: Value, memory: So
     return (source, start_count(graph, attention, batch, memory)) if counts else source
 
 
-def count_steps(graph: Graph, attention: Attention, x: Value, state: State) -> tuple[Fixed, Value | None, State]:
+def count_steps(graph: Graph, attention: Attention, x: Value, state: State) -> tuple[FixedState, Value | None, State]:
     """The source, the place of each step, if the attention asks for it, and the state afterwards."""
     if not isinstance(attention, MonotonicAttention):
         return state, None, state
@@ -290,7 +290,7 @@ def start_memory(graph: Graph, layer: CrossAttention, batch: Value, memory: Sour
         raise refuse(layer, "attention without a source")
     shape = Shape(("batch", "source", layer.attend.key_value_size))
     keys_values = write_linear(graph, layer.key_value, memory.values)
-    return Fixed((Leaf(keys_values, shape), Leaf(memory.mask, Shape(("batch", "source"), TensorProto.BOOL))))
+    return FixedState((Leaf(keys_values, shape), Leaf(memory.mask, Shape(("batch", "source"), TensorProto.BOOL))))
 
 
 def read_memory(
@@ -302,7 +302,7 @@ def read_memory(
 LAYERS: dict[type[nn.Module], Writer] = {
     Stack: Writer(read_stack, start_stack, stack_states),
     Pointwise: Writer(read_each),
-    HandedOn: AROUND._replace(read=read_handed_on),
+    SkipConcatenation: AROUND._replace(read=read_handed_on),
     VariationalDropout: Writer(lambda graph, layer, x, state, reading: (x, state)),
     PostNorm: AROUND,
     PreNorm: AROUND,

@@ -80,6 +80,7 @@ MODULES: dict[type[nn.Module], WriteModule] = {
     nn.RMSNorm: write_rms_norm,
     nn.GELU: write_gelu,
     SwiGLU: write_swiglu,
+    nn.SiLU: lambda graph, module, x: x * x.sigmoid(),
     nn.ReLU: lambda graph, module, x: x.relu(),
     nn.Tanh: lambda graph, module, x: x.tanh(),
     nn.Sequential: write_sequence,
@@ -136,12 +137,10 @@ def fill_up(graph: Graph, image: Value, side: int) -> Value:
     return graph.add("Pad", image, graph.concat(*[nothing] * 6, *rest, axis=0))
 
 
-def write_sinusoids(graph: Graph, positions: Value, rate: Tensor, size: int, halves: bool = False) -> Value:
+def write_sinusoids(graph: Graph, positions: Value, rate: Tensor, size: int) -> Value:
     """Sines and cosines of positions (…) of whole numbers: (…, size)."""
     angle = positions.cast(TensorProto.FLOAT).unsqueeze(-1) * graph.weight(rate)
     waves = [graph.add("Sin", angle), graph.add("Cos", angle)]
-    if halves:
-        return graph.concat(*waves).slice(-1, 0, size)
     pairs = graph.concat(*[wave.unsqueeze(-1) for wave in waves])
     # Whatever stands in front, the last two axes become one.
     front = graph.add("Shape", positions)

@@ -7,7 +7,7 @@ import torch
 from onnx import TensorProto
 
 from ...layers.attention import Pooling
-from ...layers.base import first_pool, flatten_pool, last_bidirectional_pool, last_pool, max_pool, mean_pool
+from ...layers.base import first_pool, flatten_pool, last_bidirectional_pool, last_pool, max_pool, mean_pool, sqrtn_pool
 from .attention import POOL, weigh
 from .graph import Graph, Value
 from .modules import refuse, write_linear
@@ -42,6 +42,11 @@ def pool_mean(graph: Graph, values: Value, reading: Reading) -> Value:
     return values.sum(1) / count.unsqueeze(1)
 
 
+def pool_sqrtn(graph: Graph, values: Value, reading: Reading) -> Value:
+    count = graph.add("Max", reading.lengths, graph.integer(1)).cast(TensorProto.FLOAT)
+    return values.sum(1) / graph.add("Sqrt", count).unsqueeze(1)
+
+
 def pool_max(graph: Graph, values: Value, reading: Reading) -> Value:
     shown = graph.where(reading.mask.unsqueeze(-1), values, torch.finfo(torch.float32).min)
     largest = graph.add("ReduceMax", shown, axes=[1], keepdims=0)
@@ -50,6 +55,7 @@ def pool_max(graph: Graph, values: Value, reading: Reading) -> Value:
 
 POOLS: dict[Any, Callable[[Graph, Value, Reading], Value]] = {
     mean_pool: pool_mean,
+    sqrtn_pool: pool_sqrtn,
     max_pool: pool_max,
     last_pool: pool_last,
     first_pool: pool_first,

@@ -26,7 +26,7 @@ class Leaf(NamedTuple):
     shape: Shape
 
 
-class Fixed(NamedTuple):
+class FixedState(NamedTuple):
     """Tensors that a state holds and no step changes: what is known of the source."""
 
     leaves: tuple[Leaf, ...]
@@ -39,8 +39,8 @@ def map_leaves(change: Callable[[Leaf, bool], Leaf], state: State, fixed: bool =
     """`change(leaf, whether it is fixed)` of every tensor, in order."""
     if isinstance(state, Leaf):
         return change(state, fixed)
-    if isinstance(state, Fixed):
-        return Fixed(tuple(map_leaves(change, leaf, True) for leaf in state.leaves))
+    if isinstance(state, FixedState):
+        return FixedState(tuple(map_leaves(change, leaf, True) for leaf in state.leaves))
     return tuple(map_leaves(change, part, fixed) for part in state)
 
 

@@ -53,6 +53,7 @@ def sinusoids(time, size):
 
 POOLS = {
     "mean": "values.sum(1) / lengths.clamp(min=1)[:, None]",
+    "sqrtn": "values.sum(1) / lengths.clamp(min=1).sqrt()[:, None]",
     "max": "torch.where((lengths > 0)[:, None], values.masked_fill(~mask[..., None], -3.4e38).amax(1), 0)",
     "last": "values[torch.arange(len(values)), (lengths - 1).clamp(min=0)]",
     "first": "values[:, 0]",

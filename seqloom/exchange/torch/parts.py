@@ -20,6 +20,7 @@ from ...layers.base import (
     last_pool,
     max_pool,
     mean_pool,
+    sqrtn_pool,
 )
 from ...layers.cells import Cell, GRUCell, LSTMCell, RNNCell
 from ...layers.character_embeddings import SpelledVocabulary
@@ -33,6 +34,7 @@ from ...layers.transformer import CausalAttention, CrossAttention, MultiHeadLaye
 Weights = dict[str, Tensor]
 POOLS = {
     mean_pool: "mean",
+    sqrtn_pool: "sqrtn",
     max_pool: "max",
     last_pool: "last",
     first_pool: "first",
@@ -179,7 +181,7 @@ def transformer_body(name: str, stack: Any) -> Body:
             case PostNorm() | PreNorm():
                 check_residual(layer)
                 blocks.append(layer)
-            case SinusoidalPositions(halves=False):
+            case SinusoidalPositions():
                 before.append("x = x + sinusoids(x.shape[1], x.shape[2])")
             case LearnedPositions(table=table, offset=0):
                 parts[f"{name}_positions"] = Part(

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from ..cache import Cache, visible
-from ..state import Shared, State
+from ..state import SharedLeaf, State
 from . import native_steps
 from .native_kernels import usable
 from .steps import Step, change_of
@@ -73,7 +73,7 @@ def step_cross(layer: "CrossAttention") -> Step:
     return step
 
 
-def attend_memory(attend: "MultiHeadAttention") -> Callable[[Tensor, Shared], Tensor]:
+def attend_memory(attend: "MultiHeadAttention") -> Callable[[Tensor, SharedLeaf], Tensor]:
     """What queries see of a memory, which some rows share: they ask side by side in time."""
     if usable(attend.out.weight):
         return native_steps.attend_memory(attend)
@@ -82,7 +82,7 @@ def attend_memory(attend: "MultiHeadAttention") -> Callable[[Tensor, Shared], Te
     keys = values = attend.out.weight
     shown: Tensor | None = None
 
-    def look(query: Tensor, memory: Shared) -> Tensor:
+    def look(query: Tensor, memory: SharedLeaf) -> Tensor:
         nonlocal known, keys, values, shown
         if memory.tensors is not known:  # the same at almost every step
             known = memory.tensors

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from ..state import Entries, Shared, State
+from ..state import Entries, SharedLeaf, State
 from . import native_steps
 from .native_kernels import usable
 from .steps import Change, Step, change_of, product
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from ..cells import Cell
 
 Advance = Callable[[Tensor, Entries], Entries]  # W x + b (B, …) and the entries before -> the entries after
-Look = Callable[[Tensor, Shared], Tensor]  # queries (B, Q) and a memory, which some rows share -> what they see of it
+Look = Callable[
+    [Tensor, SharedLeaf], Tensor
+]  # queries (B, Q) and a memory, which some rows share -> what they see of it
 
 
 def step_recurrence(advance: Advance, W: Change) -> Step:

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from ..cache import Cache, visible
 from ..quantization import eight_bits
-from ..state import Shared, State
+from ..state import SharedLeaf, State
 from . import native_kernels, native_steps
 from .native_kernels import usable
 
@@ -128,7 +128,7 @@ def with_norm(block: Block | None, join: int, norm: nn.Module) -> Block | None:
     return None if block is None or known is None else replace(block, join=join, norm=known)
 
 
-class Fused:
+class FusedBlocks:
     """Blocks in a row as a function of x (B, D) and their states."""
 
     def __init__(self, blocks: Sequence[Block]) -> None:
@@ -155,7 +155,7 @@ class Fused:
         self.own = [(number, place) for number, kind, place in numbered if kind == OWN]
         self.memories = [(number, place) for number, kind, place in numbered if kind == MEMORY]
 
-    def copy(self) -> "Fused":
+    def copy(self) -> "FusedBlocks":
         """The same for another search: it points to states of its own."""
         other = copy(self)
         other.places = type(self.places).from_buffer_copy(self.places)
@@ -240,7 +240,7 @@ class Fused:
         self.pointed[number] = None if window or valid is not None else cache.store
         return valid
 
-    def point_to_memory(self, number: int, place: Any, memory: Shared) -> None:
+    def point_to_memory(self, number: int, place: Any, memory: SharedLeaf) -> None:
         keys_values, mask = memory.tensors
         sources, length, _ = keys_values.shape
         native_steps.check_sharing(self.rows, memory.width, sources)

@@ -16,7 +16,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from ..cache import Cache
 from ..quantization import eight_bits, quantize_weight
-from ..state import Shared
+from ..state import SharedLeaf
 from .native_kernels import symbol
 
 if TYPE_CHECKING:
@@ -215,14 +215,14 @@ def attend_own(heads: "MultiHeadAttention") -> Callable[[Tensor, Cache, int, Ten
     return look
 
 
-def attend_memory(heads: "MultiHeadAttention") -> Callable[[Tensor, Shared], Tensor]:
+def attend_memory(heads: "MultiHeadAttention") -> Callable[[Tensor, SharedLeaf], Tensor]:
     """What queries see of a memory, which some rows share."""
     dtype = heads.out.weight.dtype
     act = function("attend", dtype)
     sizes, query_size, seen_size = shape(heads)
     stride = heads.key_value_size
 
-    def look(query: Tensor, memory: Shared) -> Tensor:
+    def look(query: Tensor, memory: SharedLeaf) -> Tensor:
         query, (keys_values, mask) = rows_of(query, query_size, dtype), memory.tensors
         rows, (sources, length, _) = query.shape[0], keys_values.shape
         check_sharing(rows, memory.width, sources)
@@ -240,12 +240,12 @@ def shape(heads: "MultiHeadAttention") -> tuple[tuple[int, int, int], int, int]:
     return (heads.heads, heads.width, heads.value_width), heads.query_size, heads.heads * heads.value_width
 
 
-def additive(attention: "AdditiveAttention") -> Callable[[Tensor, Shared], Tensor]:
+def additive(attention: "AdditiveAttention") -> Callable[[Tensor, SharedLeaf], Tensor]:
     """What queries (B, Q) see of a memory by additive scores."""
     shift, judge = product(attention.shift.weight, attention.shift.bias), attention.judge.weight.contiguous()
     act, size = function("look", judge.dtype), judge.shape[1]
 
-    def look(query: Tensor, memory: Shared) -> Tensor:
+    def look(query: Tensor, memory: SharedLeaf) -> Tensor:
         keys, values, mask = memory.tensors
         projected, rows, (sources, length, _) = shift(query), query.shape[0], keys.shape
         check_sharing(rows, memory.width, sources)

@@ -54,7 +54,9 @@ def keep(x: Tensor, state: State) -> tuple[Tensor, State]:
 
 # --- layers one after another -----------------------------------------------------------------------------------
 
-Group = tuple[list["Layer"], native_stack.Fused | None]  # layers in a row, and the one call that does for them all
+Group = tuple[
+    list["Layer"], native_stack.FusedBlocks | None
+]  # layers in a row, and the one call that does for them all
 
 
 class Snapshot:
@@ -113,7 +115,7 @@ def group_layers(layers: nn.ModuleList) -> list[Group]:
         blocks = [(layer, layer.block()) for layer in cast(Iterable["Layer"], layers)]
         for together, pairs in groupby(blocks, lambda pair: pair[1] is not None and pair[1].join is not None):
             parts, inner = zip(*pairs, strict=True)
-            groups.append((list(parts), native_stack.Fused(inner) if together else None))
+            groups.append((list(parts), native_stack.FusedBlocks(inner) if together else None))
         return groups
 
     return [(parts, None if fused is None else fused.copy()) for parts, fused in prepare_once(layers, group, *layers)]

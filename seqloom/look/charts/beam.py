@@ -33,11 +33,13 @@ def beam_chart(tree: Tree, symbols: Sequence[str] = ()) -> "alt.LayerChart":
         .transform_filter("datum.step <= step")
         .encode(
             x=alt.X("step:Q", title="step", axis=axis, scale=alt.Scale(domain=[-0.5, steps + 0.5])),
-            y=alt.Y("place:Q", title="rank by score", axis=axis, scale=alt.Scale(domain=[height, -1])),
+            y=alt.Y("place:Q", title="rank (the likeliest on top)", axis=axis, scale=alt.Scale(domain=[height, -1])),
             color=alt.Color("fate:N", title="", scale=alt.Scale(domain=list(FATES), range=list(FATES.values()))),
             tooltip=[
                 alt.Tooltip("text:N", title="so far"),
-                *("token:N", "probability:Q", "score:Q", "fate:N", "why:N", "group:N"),
+                *("token:N", "probability:Q"),
+                alt.Tooltip("score:Q", title="ranked by (log-probability)"),
+                *("fate:N", "why:N", "group:N"),
             ],
         )
     )

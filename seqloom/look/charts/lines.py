@@ -13,6 +13,7 @@ from ..measures.gradients import QueryKeyValue
 from ..measures.jacobians import Decay
 from ..measures.norms import Shrinkage
 from ..measures.spectra import ScalarDecay, Spectrum
+from ..names import GATES, STATES
 from .base import (
     COLORS,
     DASHES,
@@ -29,16 +30,6 @@ from .base import (
 if TYPE_CHECKING:
     import altair as alt
 
-GATES = {
-    "i": "input gate i (lets in)",
-    "f": "forget gate f (keeps)",
-    "o": "output gate o (lets out)",
-    "r": "reset gate r (opens the old state)",
-    "u": "update gate u (keeps)",
-    "g": "candidate g (what is new)",
-    "n": "candidate n (what is new)",
-}
-STATES = {"h": "hidden state h (output)", "c": "cell state c (memory)"}
 JACOBIANS = ("‖∂s_T/∂s_t‖ (measured)", "product of one-step norms (bound)", "(γ·λ₁)^k (bound by the weights)")
 PARTS = ["W_q", "W_k", "W_v"]
 POINTS = 400  # of a line, at most

@@ -12,6 +12,7 @@ from ..measures.gates import UnitValues
 from ..measures.gradients import GradientFlow
 from ..measures.positions import PositionVectors
 from ..measures.receptive_field import ReceptiveField
+from ..names import GATES, STATES
 from .base import (
     CELLS,
     SIDE,
@@ -27,7 +28,6 @@ from .base import (
     round_number,
     split_axis,
 )
-from .lines import GATES, STATES
 
 if TYPE_CHECKING:
     import altair as alt

@@ -71,7 +71,7 @@ def attribution_chart(
     about = ""
     if attributions:
         first = attributions[0]
-        about = f"Log-probability of {first.about}: {_nats(first.whole)}; with nothing read {_nats(first.nothing)}"
+        about = f"Log-probability of {first.about}: {_chance(first.whole)}; with nothing read {_chance(first.nothing)}"
     return alt.vconcat(*charts).properties(title=make_title(title, about))
 
 
@@ -79,6 +79,11 @@ def _sum(attribution: Attribution) -> str:
     if not attribution.shares.any():
         return "no bars: the answer is as sure without any one of the elements"
     return f"contributions sum to {_nats(attribution.shares.sum(), '+')}"
+
+
+def _chance(log: float) -> str:
+    """A log-probability; also as a percentage, unless that of a long text is next to nothing."""
+    return _nats(log) + (f" ({np.exp(log):.1%})" if np.exp(log) >= 0.001 else "")
 
 
 def _nats(value: float, sign: str = "") -> str:

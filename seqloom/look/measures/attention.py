@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ...arrays import Floats
-from ...layers.description import ITSELF, SOURCE, Described, find_described, join_path
+from ...layers.description import ITSELF, SOURCE, DescribedModule, find_described, join_path
 from ...layers.description import SUMMARY as SUMMARY
 from ...layers.tap import recording
 from ...models import Batch
@@ -94,7 +94,7 @@ def _take_first_row(batch: Batch, names: Names | None) -> tuple[Batch, Names]:
     return alone, Names(names.inputs[:read], names.target[:read], names.source[:about])
 
 
-def find_attention_taps(body: Described, where: str, kind: str) -> Iterator[tuple[str, int]]:
+def find_attention_taps(body: DescribedModule, where: str, kind: str) -> Iterator[tuple[str, int]]:
     """The taps of one kind of attention, each with the number of its layer."""
     looking = [(path, part) for path, part in find_described(body) if kind in part.looks_at]
     for count, (path, part) in enumerate(looking, 1):

@@ -47,7 +47,8 @@ def measure_body_costs(
         with torch.random.fork_rng([]):  # what others draw goes on as if no weights had been drawn here
             layer = make()
         parameters = sum(parameter.numel() for parameter in layer.parameters())
-        for length in lengths:
+        known: list[int] = [most for part in layer.modules() if (most := getattr(part, "longest", None))]
+        for length in sorted({min(length, *known) if known else length for length in lengths}):  # learned positions end
             chance = torch.Generator().manual_seed(length)
             x = torch.randn(batch, length, inputs, generator=chance)
             with disable_dropout(layer):

@@ -16,6 +16,7 @@ from ...arrays import Floats
 from ...errors import DataError
 from ...layers.tap import intervening, recording
 from ...models import Batch
+from ..names import GATES, STATES
 from ..places import concatenate_steps, list_recurrences
 from .attention import OVER_ITSELF, OVER_SOURCE, SUMMARY, find_attention_taps
 from .reading import SOURCE, Model, Names, compute_features, disable_dropout, get_mask, list_bodies, name_body, take_row
@@ -74,8 +75,9 @@ def list_intervention_places(model: Model, batch: Batch, names: Names) -> list[P
                 .numpy()
             )
             kind: Kind = "gate" if name in level.cell.gates else "state"
+            called = {"gate": GATES, "state": STATES}[kind].get(name, f"{kind} {name}")
             units = [str(number) for number in range(values.shape[-1])]
-            title = " ".join(filter(None, [level.name, kind, name]))
+            title = " of ".join(filter(None, [called, level.name]))
             places.append(Place(f"{level.prefix}{name}", title, kind, steps, values, units, level.backwards))
     return [*places, *_list_attentions(model, tape, names)]
 

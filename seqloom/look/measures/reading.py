@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from ...layers.base import Encoder, Layer
-from ...layers.description import Described
+from ...layers.description import DescribedModule
 from ...layers.padding import full_mask, gather_steps, last_step
 from ...models import INPUTS as INPUTS
 from ...models import SOURCE as SOURCE
@@ -126,7 +126,7 @@ class BareLayer:
 
 def wrap_model(model: Model) -> Labeler | Generator | BareLayer:
     """What answers for a model, whether it is whole or a part."""
-    return BareLayer(model) if isinstance(model, Described) else model
+    return BareLayer(model) if isinstance(model, DescribedModule) else model
 
 
 def compute_features(model: Model, batch: Batch) -> Tensor:
@@ -140,7 +140,7 @@ def compute_loss(model: Model, batch: Batch) -> Tensor:
     return total / count.clamp(min=1)
 
 
-def list_bodies(model: Model) -> dict[str, tuple[str, Described]]:
+def list_bodies(model: Model) -> dict[str, tuple[str, DescribedModule]]:
     """The parts that read sequences: by the side they read, where they stand in the model, and the part."""
     return {side: (prefix.rstrip("."), body) for side, (_, prefix, body) in wrap_model(model).bodies().items()}
 

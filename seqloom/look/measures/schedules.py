@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ class LearningRates:
     truths: Floats
 
 
+@lru_cache(maxsize=4)
 def compute_learning_rates(settings: Train, at_most: int = 1000) -> LearningRates:
     """The rate of every step or, of a long training, of so many of them, the first and the last included."""
     settings = settings.resolved()

@@ -28,7 +28,7 @@ function body(best, others, target) {
   if (best.value !== undefined) return el("p", {}, `${number(best.value)}, give or take ${number(best.spread)} (one standard deviation)`);
   if (best.tokens) return [el("p", {class: "soft small"}, "Token by token: the stronger the color, the surer."), tokens(best),
     others.length ? el("details", {}, el("summary", {}, `${others.length} other answer${others.length > 1 ? "s" : ""} that the beam kept`),
-      el("ol", {}, others.map(one => el("li", {}, one.output, " ", el("span", {class: "soft small"}, `score ${number(one.score)}`))))) : null];
+      el("ol", {}, others.map(one => el("li", {}, one.output, " ", el("span", {class: "soft small"}, `probability ${percent(one.probability)}`))))) : null];
   if (best.probability !== undefined) return bars([best, ...others].map((one, place) =>
     ({name: one.output, value: one.probability, label: percent(one.probability), own: place === 0})), 1);
   return null;
@@ -58,10 +58,10 @@ export function brief(predictions) {
   const best = predictions[0];
   if (!best) return "no answer";
   if (best.pixels) return canvasOf(best.pixels);
-  if (best.probability !== undefined) return `${visible(best.output)} (${percent(best.probability)})`;
-  if (best.values) return Object.entries(best.values).map(([name, values]) => `${name} ${number(values[0])}`).join(", ");
+  if (best.probability !== undefined) return `${best.tags?.join(" ") ?? visible(best.output)} (${percent(best.probability)})`;
+  if (best.values) return Object.entries(best.values).map(([name, values]) => `${name}: next ${number(values[0])}, after ${values.length} steps ${number(values.at(-1))}`).join("; ");
   if (best.value !== undefined) return number(best.value);
-  return `${best.output} (score ${number(best.score)})`;
+  return `${visible(best.output)} (${percent(Math.exp(best.score))})`;
 }
 
 export function canvasOf(pixels) {

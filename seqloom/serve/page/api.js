@@ -65,17 +65,25 @@ export async function stream(body, piece, signal) {
   }
 }
 
+const asked = new Set();  // what the shown page waits for
+
+// Who goes to another page waits for nothing here any more, and the server need not answer it.
+export const giveUp = () => asked.forEach(one => one.abort());
+
 // Of several questions of one kind only the latest counts: the earlier ones are given up.
 export function latest() {
   let current = null;
   return async (work, done, failed) => {
     current?.abort();
     const mine = current = new AbortController();
+    asked.add(mine);
     try {
       const told = await work(mine.signal);
       if (current === mine) await done(told);
     } catch (error) {
       if (current === mine && error.name !== "AbortError") failed(error);
+    } finally {
+      asked.delete(mine);
     }
   };
 }

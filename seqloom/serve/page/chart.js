@@ -4,17 +4,25 @@
 import {el, fill} from "./dom.js";
 
 const dark = matchMedia("(prefers-color-scheme: dark)");
+const TRIES = 4;  // to load it: its server may have to put it together first
 let library = null;
 const drawn = new Map();  // place -> definition, to draw it again when day turns to night
 
-function load() {
-  library ??= new Promise((resolve, reject) => {
-    const script = el("script", {src: "/vega.js", onload: resolve,
-      onerror: () => { library = null; reject(new Error("the charts' library did not load")); }});
-    document.head.append(script);
-  });
-  return library;
+const script = () => new Promise((resolve, reject) => {
+  document.head.append(el("script", {src: "/vega.js", onload: resolve, onerror: () => reject(new Error("the charts' library did not load"))}));
+});
+
+async function loadAnew(tries = TRIES) {
+  try {
+    await script();
+  } catch (error) {
+    if (tries > 1) return loadAnew(tries - 1);
+    library = null;
+    throw error;
+  }
 }
+
+const load = () => library ??= loadAnew();
 
 // The width of a chart that is drawn here: the place's own, without what axes and a legend need.
 export const widthOf = (place, most, beside = 80) => Math.max(180, Math.min(most, place.clientWidth - beside));

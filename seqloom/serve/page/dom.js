@@ -18,6 +18,9 @@ export function fill(place, ...children) {
   return place;
 }
 
+// Whether this is a phone: what needs much room is folded away there.
+export const narrow = matchMedia("(max-width: 40rem)");
+
 // Numbers for people: four digits, or a share as a percentage.
 export function number(value) {
   if (value === null || value === undefined || !Number.isFinite(value)) return "–";
@@ -28,8 +31,9 @@ export function number(value) {
 
 export const percent = value => `${(100 * value).toFixed(value < 0.0995 ? 1 : 0)} %`;
 
-// A token that can be seen: blanks and line ends are drawn.
-export const visible = token => token.replaceAll(" ", "␣").replaceAll("\n", "⏎").replaceAll("\t", "⇥") || "∅";
+// A token that can be seen: blanks and line ends are drawn, those with a meaning of their own are called by it.
+const SPECIALS = {"<pad>": "(padding)", "<unk>": "(unknown)", "<sos>": "(start)", "<start>": "(start)", "<eos>": "(end)"};
+export const visible = token => SPECIALS[token] ?? (token.replaceAll(" ", "␣").replaceAll("\n", "⏎").replaceAll("\t", "⇥") || "∅");
 
 // Horizontal bars: rows of {name, value, label, own}, against the largest.
 export function bars(rows, most = Math.max(...rows.map(row => row.value), 1e-12)) {

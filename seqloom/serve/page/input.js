@@ -1,5 +1,5 @@
 // What a visitor asks: typed, pasted, or picked from the test examples. `changed` is called with the input and, where it
-// is known, the right answer.
+// is known, the right answer; where the model is looked into, not with one that is too long for that.
 
 import {get, runPath} from "./api.js";
 import {debounced, el, fill} from "./dom.js";
@@ -8,7 +8,10 @@ import {readRows, writeRows} from "./rows.js";
 const isTable = value => Array.isArray(value) && !Array.isArray(value[0]?.[0]);
 const short = words => words.length > 70 ? `${words.slice(0, 68)} …` : words;
 
-export async function inputForm(run, changed, signal) {
+export const LONGEST = 480;  // characters that are looked into, as the server has it
+export const tooLong = input => typeof input === "string" && input.length > LONGEST;
+
+export async function inputForm(run, answer, signal, inside = true) {
   const form = await get(`${runPath(run.name)}/input`, signal);
   const told = await get(`${runPath(run.name)}/examples`, signal).catch(error => {
     if (error.name === "AbortError") throw error;
@@ -18,6 +21,10 @@ export async function inputForm(run, changed, signal) {
   const flat = told.examples.length && !Array.isArray(told.examples[0].input?.[0]);
   const area = el("textarea", {id: "input", rows: text && run.task !== "music" ? 2 : 6, spellcheck: "false", autocomplete: "off"});
   let current = null;  // the example that is shown, until something else is typed
+  const changed = (input, target) => {
+    fault.textContent = inside && tooLong(input) ? `This is longer than ${LONGEST} characters, which is too much to look into: shorten it, or take another example.` : "";
+    return fault.textContent ? null : answer(input, target);
+  };
 
   function typed() {
     current = null;
@@ -25,7 +32,6 @@ export async function inputForm(run, changed, signal) {
     fill(picture);
     try {
       const rows = text ? area.value : readRows(area.value);
-      fault.textContent = "";
       changed(text || !flat ? rows : rows.map(row => row[0]), null);
     } catch (error) {
       fault.textContent = error.message;
@@ -34,7 +40,6 @@ export async function inputForm(run, changed, signal) {
 
   function pick(example) {
     current = example;
-    fault.textContent = "";
     const pair = Array.isArray(example.input) && typeof example.input[0] === "string";
     area.value = text ? (pair ? example.input[0] : run.task === "tag" ? example.input.replaceAll("\t", " ") : example.input) : isTable(example.input) ? writeRows(example.input) : "";
     area.closest("div").hidden = !text && !isTable(example.input);

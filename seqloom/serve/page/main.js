@@ -1,6 +1,6 @@
 // Which page is shown: the part of the address behind the #. Each page is a function that fills a place.
 
-import {get, Refused, runPath, setToken, takeToken} from "./api.js";
+import {get, giveUp, Refused, runPath, setToken, takeToken} from "./api.js";
 import {el, fill} from "./dom.js";
 import {showGuess} from "./guess.js";
 import {showPictures} from "./pictures.js";
@@ -25,6 +25,7 @@ let leave = new AbortController();  // aborted when another page is shown: what 
 async function route() {
   if (location.hash && !location.hash.startsWith("#/")) return;
   leave.abort();
+  giveUp();
   leave = new AbortController();
   const [kind, ...names] = location.hash.slice(2).split("/").map(decodeURIComponent);
   try {
@@ -63,7 +64,7 @@ function others(name, tabs) {
 function showFault(error) {
   if (error instanceof Refused && error.status === 401) return showLogin();
   fill(main, el("h1", {}, "That did not work"), el("p", {class: "error", role: "alert"}, error.message),
-    el("p", {}, el("a", {href: "#/"}, "All runs")));
+    el("div", {class: "row"}, el("button", {onclick: route}, "Try again"), el("a", {href: "#/"}, "All runs")));
 }
 
 function showLogin() {

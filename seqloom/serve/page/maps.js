@@ -23,14 +23,14 @@ export function chooseMap(place, maps, chosen, remember) {
 function lay(place, map, image) {
   const over = image && overlay(image);
   const drawn = squares(map.pixels, map.target.filter(token => token !== END).length);
-  const said = at => drawn && map.target[at] !== END ? drawn.name(at) : `“${shown(map.target[at])}”`;
+  const said = at => drawn && map.target[at] !== END ? drawn.name(at) : `“${visible(map.target[at])}”`;
   const itself = map.source.join("\u0000") === map.target.join("\u0000");
   const note = el("p", {class: "soft small", role: "status"});
   const chips = (names, touched, tiles = null) => names.map((token, at) => {
     const ink = el("span", {class: "ink", "aria-hidden": "true"});
     const look = () => touched(at);
     return el("button", {type: "button", class: "chip", onmouseenter: look, onfocus: look, onclick: look}, ink,
-      tiles && token !== END ? tiles.cut(at) : el("span", {class: "word"}, shown(token)));
+      tiles && token !== END ? tiles.cut(at) : el("span", {class: "word"}, visible(token)));
   });
   const paint = (some, weights) => some.forEach((chip, at) => {
     chip.classList.remove("on");
@@ -61,8 +61,6 @@ function lay(place, map, image) {
     el("p", {class: "soft small"}, itself ? "Who attends:" : drawn ? "Drawn, square by square:" : "Answered:"), answered, note);
   fromTarget(0);
 }
-
-const shown = token => token === END ? "end" : visible(token);
 
 const capital = words => words[0].toUpperCase() + words.slice(1);
 

@@ -24,12 +24,12 @@ export function scores(run, only = Infinity) {
     const others = Object.entries(score.baselines);
     const rows = [{name: "this run", value: score.value, own: true, label: only === 1 ? number(score.value) : own(score)},
       ...others.map(([words, value]) => ({name: words, value, label: number(value)}))];
-    return [el("h3", {}, `${name} `, el("span", {class: "soft small"}, direction(score))), bars(rows),
+    return [el("h3", {}, `${name} `, el("span", {class: "soft small"}, direction(score))), only === 1 ? null : el("p", {class: "soft small"}, `Scale: ${score.scale}.`), bars(rows),
       verdict(score, others.map(([, value]) => value))];
   });
 }
 
-const direction = score => ({higher: "higher is better", lower: "lower is better", nearer: "nearer to the real ones is better"})[score.better];
+const direction = score => ({higher: "higher is better", lower: "lower is better", nearer: "nearer to the right value is better"})[score.better];
 
 function own(score) {
   const [low, high] = score.interval ?? [];
@@ -49,6 +49,7 @@ function verdict(score, others) {
 
 export async function showRuns(place, signal) {
   const told = await get("/runs", signal);
+  if (place.querySelector(".card :checked")) return renewLater(place, signal);  // what is ticked stays so
   document.title = "seqloom";
   const refused = Object.entries(told.refused);
   if (!told.runs.length) fill(place, firstRun(told.folder));
@@ -56,10 +57,12 @@ export async function showRuns(place, signal) {
     "Each is a trained model in a folder of its own. Open one to try it and to look inside."), cards(told.runs));
   if (refused.length) place.append(el("details", {}, el("summary", {}, refused.length === 1 ? "1 folder here is no run, or not yet" : `${refused.length} folders here are no runs, or not yet`),
     el("ul", {}, refused.map(([name, why]) => el("li", {}, el("code", {}, name), ": ", why)))));
-  if (!told.runs.length || told.runs.some(run => run.state === "training")) {
-    const timer = setTimeout(() => showRuns(place, signal).catch(() => {}), 3000);
-    signal.addEventListener("abort", () => clearTimeout(timer));
-  }
+  if (!told.runs.length || told.runs.some(run => run.state === "training")) renewLater(place, signal);
+}
+
+function renewLater(place, signal) {
+  const timer = setTimeout(() => showRuns(place, signal).catch(() => {}), 3000);
+  signal.addEventListener("abort", () => clearTimeout(timer));
 }
 
 function cards(runs) {

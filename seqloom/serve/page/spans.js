@@ -1,7 +1,7 @@
 // Where else: choose a span of what a layer reads, and see where in the test examples the same units behave so.
 
 import {latest, post} from "./api.js";
-import {el, fill, number, percent, visible} from "./dom.js";
+import {el, fill, narrow, number, percent, visible} from "./dom.js";
 
 const AROUND = 24;  // steps that are shown before and after what was found
 
@@ -14,7 +14,7 @@ export function spanSearch(name) {
 
 function show(place, name, input, levels) {
   const which = el("select", {id: "level"}, levels.map((one, at) => el("option", {value: at}, `${one.level} (${one.units} units)`)));
-  const chips = el("div", {class: "chips", role: "group", "aria-label": "Choose a span",
+  const chips = el("div", {class: "chips many", role: "group", "aria-label": "Choose a span",
     onpointerup: () => { dragged = null; }, onpointerleave: () => { dragged = null; }}), said = el("p", {role: "status", class: "small"});
   const found = el("div", {"aria-live": "polite"}), ask = latest();
   let start = null, end = null, dragged = null;
@@ -51,9 +51,9 @@ function show(place, name, input, levels) {
     mark();
   }
   which.addEventListener("change", lay);
-  fill(place, el("h2", {}, "Where else do the same units behave so?"),
+  fill(place, el("details", {open: !narrow.matches}, el("summary", {}, el("h2", {}, "Where else do the same units behave so?")),
     el("p", {}, "Choose a part of what a layer reads. Units that are unusually high or low all over it are looked for in the test examples."),
-    el("div", {class: "row"}, el("label", {for: "level"}, "Layer", which)), chips, said, el("div", {class: "row"}, search), found);
+    el("div", {class: "row"}, el("label", {for: "level"}, "Layer", which)), chips, said, el("div", {class: "row"}, search), found));
   lay();
 }
 

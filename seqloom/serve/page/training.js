@@ -57,7 +57,7 @@ export async function showTraining(place, run, signal) {
   fill(place, result, el("h2", {}, "How training went"),
     el("p", {}, "Training and validation should fall together; where they part, the model learns by heart."), state, chart, notes);
   const showScores = told => fill(result, el("h2", {}, "How good it is"), told.examples ? el("p", {class: "soft"},
-    `On ${told.examples.toLocaleString("en")} ${told.split} examples.`) : null, scores(told));
+    `On ${told.examples.toLocaleString("en")} ${told.split} example${told.examples === 1 ? "" : "s"}.`) : null, scores(told));
   showScores(run);
   await follow(run.name, async (records, told) => {
     state.textContent = (told.state === "training" ? "Live: " : "") + progress(records, told);

@@ -4,16 +4,13 @@ import {latest, post} from "./api.js";
 import {showAnswer} from "./answers.js";
 import {attentionWords} from "./attention.js";
 import {el, fill} from "./dom.js";
-import {inputForm} from "./input.js";
+import {inputForm, LONGEST, tooLong} from "./input.js";
 import {showNext} from "./next.js";
 import {viewer} from "./pictures.js";
 import {why} from "./why.js";
 
 const FIRST = {seq2seq: "beam", caption: "attention", draw: "attention", classify: "attribution", tag: "gates", forecast: "gates",
   language: "gates", music: "gates"};
-
-const LONGEST = 480;  // characters that are looked into, as the server has it
-const tooLong = input => typeof input === "string" && input.length > LONGEST;
 
 export async function showTry(place, run, signal) {
   const output = el("section", {"aria-live": "polite", "aria-label": "Answer"});
@@ -45,8 +42,10 @@ export async function showTry(place, run, signal) {
         showNext(output, run, told, form, signal);
       } else {
         const [answer] = told.answers;
-        pixels = answer.predictions[0]?.pixels ?? null;
-        best = answer.predictions[0]?.squares?.join(" ") ?? answer.predictions[0]?.output ?? null;
+        const [first] = answer.predictions;
+        pixels = first?.pixels ?? null;
+        // Without an answer the model's own is looked at: tags are told with their words, which would count as read twice.
+        best = first?.tags ? null : first?.squares?.join(" ") ?? first?.output ?? null;
         await showAnswer(output, answer, input, target, form.example()?.ahead);
       }
       inside.hidden = tooLong(input);
@@ -56,7 +55,7 @@ export async function showTry(place, run, signal) {
       await attention.update(input, best, form.example()?.picture, pixels);
       if (opened.open) views.update(input, best);
     }, error => { output.removeAttribute("aria-busy"); fill(output, el("p", {class: "error"}, error.message)); });
-  }, signal);
+  }, signal, false);
   fill(inside, attention.place, reasons.place, opened);
   fill(place, form.place, output, inside, far);
   form.begin();

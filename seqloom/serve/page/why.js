@@ -3,13 +3,15 @@
 import {latest, post} from "./api.js";
 import {el, fill, number, percent, visible} from "./dom.js";
 
+const WHOLE = "the whole answer";
+
 // `drawn` opens the picture of how faithful the best method is.
 export function why(name, drawn) {
   const place = el("section"), told = el("div", {"aria-live": "polite"}), ask = latest();
   let input = null, answer = null, words = null;  // what the answer is called, if not by its own words
   const button = el("button", {disabled: true, onclick: () => {
     fill(told, el("p", {class: "soft"}, "Asking the model many times, with parts of the input taken away …"));
-    ask(signal => post("/explain", {run: name, input, answer}, signal), found => show({...found, answer: words ?? `“${found.about}”`}), error => fill(told, el("p", {class: "error"}, error.message)));
+    ask(signal => post("/explain", {run: name, input, answer}, signal), found => show({...found, answer: words ?? (found.about === WHOLE ? WHOLE : `“${found.about}”`)}), error => fill(told, el("p", {class: "error"}, error.message)));
   }}, "Why this answer?");
   fill(place, el("div", {class: "row"}, button), told);
 

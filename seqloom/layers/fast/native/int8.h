@@ -27,6 +27,36 @@ static inline NAMED(sums) NAMED(add)(NAMED(sums) sums, const signed char *weight
     return _mm512_dpbusd_epi32(sums, x, _mm512_loadu_si512(weights));
 }
 
+#elif defined(__AVX512BW__)
+
+/* As with AVX2 below, twice as wide: a mask says which weights take over a sign. There are registers for the sums of
+   two panels, which share what is made of x. */
+#define MOVED 0
+#define WIDE 16
+#define TALL 6
+#define BROAD 2
+typedef __m512i NAMED(sums);
+typedef struct {
+    __m512i size;
+    __mmask64 negative;
+} NAMED(four);
+
+static inline NAMED(sums) NAMED(no_sums)(void) { return _mm512_setzero_si512(); }
+
+static inline NAMED(four) NAMED(spread)(const unsigned char *x) {
+    int32_t bytes;
+    memcpy(&bytes, x, 4);
+    const __m512i four = _mm512_set1_epi32(bytes);
+    return (NAMED(four)){_mm512_abs_epi8(four), _mm512_movepi8_mask(four)};
+}
+
+static inline NAMED(sums) NAMED(add)(NAMED(sums) sums, const signed char *weights, NAMED(four) x) {
+    const __m512i whole = _mm512_loadu_si512(weights);
+    const __m512i signs = _mm512_mask_sub_epi8(whole, x.negative, _mm512_setzero_si512(), whole);
+    const __m512i pairs = _mm512_maddubs_epi16(x.size, signs);
+    return _mm512_add_epi32(sums, _mm512_madd_epi16(pairs, _mm512_set1_epi16(1)));
+}
+
 #elif defined(__AVX2__)
 
 /* maddubs adds pairs of products in 16 bits. That has room for 2 · 127 · 127, so x goes without its sign, which the
@@ -82,6 +112,9 @@ static inline NAMED(sums) NAMED(add)(NAMED(sums) sums, const signed char *weight
 #endif
 
 #define VECTORS (PANEL / WIDE) /* of sums in a panel */
+#ifndef BROAD
+#define BROAD 1 /* panels whose sums stay in registers, of as many rows */
+#endif
 
 /* Each row as bytes, moved by MOVED, and what one of them is worth: the largest number of the row becomes 127. A row
    with anything that is no finite number is worth no number. */
@@ -164,22 +197,38 @@ void NAMED(int8_product)(long rows, long inputs, long outputs, const REAL *x, lo
                              y_stride, outputs - first * PANEL);
             continue;
         }
-        for (long panel = first; panel < last; panel++)
+        for (long panel = first, side; panel < last; panel += side) {
+            side = last - panel < BROAD ? 1 : BROAD;
             for (long row = 0; row < rows;) {
                 const long left = rows - row, tiles = (left + TALL - 1) / TALL, now = (left + tiles - 1) / tiles;
-#define TILE(count)                                                                                            \
-    case count:                                                                                                \
-        NAMED(int8_tile)(count, 1, inputs, bytes + row * deep, room + row, weights, scale, bias, totals, panel, \
-                         y + row * y_stride + panel * PANEL, y_stride, outputs - panel * PANEL);               \
+#define TILE(count, panels)                                                                                         \
+    case 10 * panels + count:                                                                                       \
+        NAMED(int8_tile)(count, panels, inputs, bytes + row * deep, room + row, weights, scale, bias, totals, panel, \
+                         y + row * y_stride + panel * PANEL, y_stride, outputs - panel * PANEL);                    \
         break
-                switch (now) { TILE(1); TILE(2); TILE(3); TILE(4); TILE(5); TILE(6); }
+#define TILES(panels)  \
+    TILE(1, panels);   \
+    TILE(2, panels);   \
+    TILE(3, panels);   \
+    TILE(4, panels);   \
+    TILE(5, panels);   \
+    TILE(6, panels)
+                switch (10 * side + now) {
+                    TILES(1);
+#if BROAD > 1
+                    TILES(BROAD);
+#endif
+                }
+#undef TILES
 #undef TILE
                 row += now;
             }
+        }
     }
 }
 
 #undef MOVED
 #undef WIDE
 #undef TALL
+#undef BROAD
 #undef VECTORS
