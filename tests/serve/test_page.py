@@ -356,7 +356,7 @@ def test_a_drawing_is_shown_as_one_wherever_it_is_an_answer(browser, site, offli
         give(page, "draw")
         page.get_by_role("button", name="Close each of them once").click()
         page.locator(".ledger canvas").first.wait_for()
-        assert page.locator("p", has_text="Without the pull").locator("canvas").count() == 1
+        page.locator("p", has_text="Without the pull").locator("canvas").wait_for()
 
 
 def test_gates_are_read_under_the_cursor(browser, site, offline):
