@@ -50,7 +50,7 @@ USES: dict[str, Use] = {
         "give a sequence a label, several, or a number",
         task_data.ClassifyData,
         model.ClassifyModel,
-        train.ClassifyTrain,
+        train.LabelTrain,
         best="score",  # a net that has grown too sure of itself is punished by the loss long before its labels suffer
     ),
     "tag": Use(

@@ -305,11 +305,6 @@ class LabelTrain(SmoothedTrain, ShuffledTrain):
     class_weights: bool = setting(
         False, "Whether the loss is weighted so that every label counts alike, however rare it is."
     )
-
-
-class ClassifyTrain(LabelTrain):
-    """For what gives one label to a sequence."""
-
     linear_probe: bool = setting(
         True,
         "Whether a new output layer on a body of model.from begins as a logistic regression on what the body knows of "

@@ -33,7 +33,7 @@ from .results import Inspection, Likelihood, Predictions, ScoreWithBaselines
 from .scoring import score_answers
 from .shape import ROOM, Encoded, Shape, check_length, check_positions
 
-PROBED = 5000  # training examples that a new head begins with at most
+PROBED = 5000  # training labels that a new head begins with at most
 LISTED = 5  # labels of a prediction, unless somebody asks for more
 
 
@@ -74,22 +74,8 @@ class SequenceLabeling(Shape):
         return initialized
 
     def begin_head(self, model: Labeler, note: Callable[[str], object]) -> None:
-        if not self.recipe.train.linear_probe or self.recipe.data.target_type != "label":
-            return
-        if self.recipe.model.hidden or self.task.prepared is None:
-            why = "model.hidden puts a layer before the labels"
-            note(f"the head begins at random: {why if self.recipe.model.hidden else 'the examples are not at hand'}")
-            return
-        encoded = self.task.prepared.splits["train"].ids
-        chosen = np.array(pick_evenly(len(encoded["source"]), PROBED))
-        some = {side: ids.take(chosen) for side, ids in encoded.items()}
-        features, labels = self.read_features(model, some)
-        penalty = begin_with_probe(model.head.project, features, labels, self.recipe.train.seed)
-        note(
-            "the head begins as a logistic regression on what the body knows of "
-            f"{format_count(len(labels), 'training example')} "
-            f"(penalty {penalty:g}, by cross-validation)"
-        )
+        if self.recipe.data.target_type == "label":
+            probe_head(self, model, note)
 
     @torch.no_grad()
     def read_features(self, model: Labeler, encoded: Encoded) -> tuple[Tensor, Tensor]:
@@ -208,6 +194,21 @@ class ElementLabeling(Shape):
         begin_with_counts(model, self.task.prepared.splits["train"].ids, len(self.task.target))
         return True
 
+    def begin_head(self, model: Labeler, note: Callable[[str], object]) -> None:
+        probe_head(self, model, note)
+
+    @torch.no_grad()
+    def read_features(self, model: Labeler, encoded: Encoded) -> tuple[Tensor, Tensor]:
+        """What the head sees of elements (N, D), and their labels (N,)."""
+        features, labels, training = [], [], model.training
+        model.eval()
+        for rows in batching.plan_scoring(self.lengths(encoded), ROOM):
+            batch = self.collate(encoded, rows)
+            features.append(model.features(batch.inputs, batch.mask)[batch.loss_mask])
+            labels.append(batch.target[batch.loss_mask])
+        model.train(training)
+        return torch.cat(features), torch.cat(labels)
+
     def lengths(self, encoded: Encoded) -> NDArray[np.int64]:
         return encoded["source"].lengths[:, None]
 
@@ -311,6 +312,27 @@ class ElementLabeling(Shape):
         encoded = self.encode([(raw, SEPARATOR.join(tags))])
         names = self.source.element_names(raw, encoded["source"], self.recipe.model)
         return Inspection(self.collate(encoded, [0]), names, tags, self.source.symbols, self.task.target.symbols)
+
+
+def probe_head(shape: SequenceLabeling | ElementLabeling, model: Labeler, note: Callable[[str], object]) -> None:
+    """Begin a new head on a body that was taught before as a logistic regression on what that body knows."""
+    recipe, prepared = shape.recipe, shape.task.prepared
+    if not recipe.train.linear_probe:
+        return
+    if recipe.model.hidden or prepared is None:
+        why = "model.hidden puts a layer before the labels"
+        note(f"the head begins at random: {why if recipe.model.hidden else 'the examples are not at hand'}")
+        return
+    encoded = prepared.splits["train"].ids
+    each = len(encoded["target"].values) / len(encoded["target"])  # labels an example has
+    chosen = np.array(pick_evenly(len(encoded["target"]), max(1, int(PROBED / each))))
+    features, labels = shape.read_features(model, {side: ids.take(chosen) for side, ids in encoded.items()})
+    penalty = begin_with_probe(model.head.project, features, labels, recipe.train.seed)
+    note(
+        "the head begins as a logistic regression on what the body knows of "
+        f"{format_count(len(labels), 'training label')} "
+        f"(penalty {penalty:g}, by cross-validation)"
+    )
 
 
 def build_for(shape: Shape, each: bool, lexicon: bool = False) -> Labeler:
