@@ -55,10 +55,10 @@ SCRATCH = ("data.source_tokenizer=words", "data.vocabulary_size=12000", "model.p
 TAGGED, TAG_SEEDS = 100, 3
 TREEBANK = DATA.parent / "ud_english_ewt"
 PRETRAIN_TAGS = (
-    "data.target_tokenizer=spaced", "data.lowercase=true", "data.vocabulary_size=8000", "data.window=64",
-    "train.objective=bidirectional", "model.kind=lstm", "model.size=128", "model.embedding=128",
+    "data.target_tokenizer=spaced", "data.lowercase=true", "data.vocabulary_size=8000", "data.window=32",
+    "train.objective=bidirectional", "model.kind=lstm", "model.size=128", "model.embedding=128", "model.depth=1",
     "model.bidirectional=true", "model.merge=separate", "model.tied=false", "model.dropout=0.3",
-    "train.batch_tokens=2048", "train.learning_rate=0.002", "train.steps=1500", "train.validate_every=250",
+    "train.batch_tokens=512", "train.learning_rate=0.003", "train.steps=4000", "train.validate_every=500",
 )  # fmt: skip
 
 
@@ -96,8 +96,14 @@ def tag_settings(job: str) -> tuple[str, list[str]]:
     named = [f"data.{part}={file}" for part, file in files.items()]
     if way == "scratch":  # as it is by default, which knows letters of words, and counts
         return "tag", [*named, f"train.seed={seed}"]
-    learn = ("model.dropout=0.5", "train.steps=200", "train.validate_every=20", "train.batch_tokens=1024")
-    return "tag", [*named, f"model.from={WORK / 'pretrain-tags'}", *learn, f"train.seed={seed}"]
+    learn = ("model.dropout=0.5", "train.steps=100", "train.validate_every=10", "train.batch_tokens=1024")
+    return "tag", [
+        *named,
+        f"model.from={WORK / 'pretrain-tags'}",
+        *learn,
+        "train.learning_rate=0.001",
+        f"train.seed={seed}",
+    ]
 
 
 def read_rows(name: str) -> list[str]:

@@ -70,3 +70,26 @@ def test_a_head_that_comes_along_is_kept(tmp_path):
     list(train(Recipe.read("classify", *small), tmp_path / "first", examples=examples))
     again = Recipe.read("classify", "data.sample=", f"model.from={tmp_path / 'first'}", "train.steps=1")
     assert not any("logistic" in line for line in texts(train(again, tmp_path / "second", examples=examples)))
+
+
+def test_a_tagger_knows_most_before_its_first_step(tmp_path):
+    """Words that nobody labeled stand where words stand that somebody did."""
+    draw = np.random.default_rng(0)
+    kinds = {"NOUN": [f"n{number}" for number in range(12)], "VERB": [f"v{number}" for number in range(12)]}
+    sentences = [[("the", "DET")] for _ in range(400)]
+    for sentence in sentences:
+        for kind in ("NOUN", "VERB", "NOUN"):
+            sentence.append((str(draw.choice(kinds[kind])), kind))
+    words = [(" ".join(word for word, _ in sentence),) for sentence in sentences]
+    body = ("data.sample=", "train.objective=bidirectional", "model.kind=gru", "model.bidirectional=true")
+    body += ("model.merge=separate", "model.tied=false", "model.size=16", "model.depth=1", "data.window=32")
+    body += ("data.target_tokenizer=spaced", "train.batch_tokens=256", "train.steps=150", "train.learning_rate=0.01")
+    examples = {"train": words, "validation": words[:40], "test": words[:40]}
+    list(train(Recipe.read("pretrain", *body), tmp_path / "body", examples=examples))
+    pairs = [tuple("\t".join(column) for column in zip(*sentence, strict=True)) for sentence in sentences]
+    examples = {"train": pairs[:4], "validation": pairs[4:8], "test": pairs[100:]}
+    still = ("data.sample=", f"model.from={tmp_path / 'body'}", "train.steps=1", "train.learning_rate=1e-9")
+    said = texts(train(Recipe.read("tag", *still), tmp_path / "probe", examples=examples))
+    assert any("the head begins as a logistic regression on what the body knows of 16 " in line for line in said)
+    accuracy = load(tmp_path / "probe").scores["scores"]["accuracy"]
+    assert accuracy["value"] > 0.95 > accuracy["baselines"]["tag of the word"] + 0.1
