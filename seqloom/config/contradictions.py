@@ -23,6 +23,11 @@ def check_losses(recipe: "Recipe") -> None:
                 )
 
 
+def check_endings(recipe: "Recipe") -> None:
+    if recipe.task == "tag" and recipe.data.endings and recipe.data.source_type != "tokens":
+        raise MisplacedSetting(["data", "endings"], "data.endings is set, but only words have endings")
+
+
 def check_lexicon(recipe: "Recipe") -> None:
     """Words have counted tags, and those speak to the tags themselves."""
     if recipe.task == "tag" and recipe.model.lexicon:
@@ -206,6 +211,7 @@ def check_output_layer(recipe: "Recipe") -> None:
 
 CHECKS = (
     check_losses,
+    check_endings,
     check_lexicon,
     check_nb_svm,
     check_numbers,

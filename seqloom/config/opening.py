@@ -15,7 +15,7 @@ OPENABLE: dict[str, tuple[str, ...]] = {
         *("data.source_tokenizer", *LENGTH, *NET, "model.nb_svm"),
         *("train.beta2", "train.select_by", "train.validation_tokens"),
     ),
-    "tag": ("data.characters", "data.min_count", "model.crf", "model.lexicon", *NET),
+    "tag": ("data.characters", "data.endings", "data.min_count", "model.crf", "model.lexicon", *NET),
     "seq2seq": ("data.source_tokenizer", "data.target_tokenizer", *LENGTH[1:], *NET),
     "language": ("model.dropout", "model.ngram", "train.steps"),
     "music": ("model.dropout", "model.ngram", "train.steps"),

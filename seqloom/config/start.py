@@ -102,7 +102,7 @@ def adopt_reading(theirs: "Recipe", writes: bool) -> dict[str, Any]:
         return {}
     adopted = {f"data.{name}": getattr(theirs.data, name) for name in READING if name in data}
     adopted["data.source_tokenizer"] = getattr(theirs.data, read)
-    adopted["data.characters"] = getattr(theirs.data, "characters", 0)
+    adopted |= {f"data.{name}": getattr(theirs.data, name, 0) for name in ("characters", "endings")}
     if "target_tokenizer" in data and (writes or read == "source_tokenizer"):
         adopted["data.target_tokenizer"] = theirs.data.target_tokenizer
     return adopted

@@ -82,6 +82,14 @@ class ClassifyData(LabelNames, ClassifyTokens, ImageData, SoundData, LengthLimit
 class TagData(SpelledWords, WordVectors, NumberData, LengthLimit, SourceData):
     """Words and their tags."""
 
+    endings: int = setting(
+        0,
+        "Words that are not in the vocabulary are read as rare words of training are that look like them: with the "
+        "same shape (a capital, a digit, no letter) and at most so many last letters; 0 reads them all alike.",
+        ge=0,
+        le=8,
+    )
+
 
 class MusicData(TargetTokens, WordVectors, VocabularyData):
     """Documents, read from their beginning."""

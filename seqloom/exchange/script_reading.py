@@ -1,5 +1,6 @@
 """How the program beside an exported model reads: `encode(example)` is the elements of an input."""
 
+import re
 from collections.abc import Mapping
 
 from ..errors import RunError
@@ -50,8 +51,27 @@ def encode(text):
     return [number + 4 for part in parts for number in PIECES.encode(part).ids]
 """
 
-LISTED = """
-NUMBERS = {symbol: number for number, symbol in enumerate(SIDE["symbols"])}
+# Words by number; of one that is not known, the number of the longest ending that is.
+FIND = """
+NUMBERS = {symbol: number for number, symbol in enumerate(WORDS["symbols"])}
+
+
+def find(word):
+    if word in NUMBERS or not WORDS.get("endings"):
+        return NUMBERS.get(word, 1)
+    shape = "A" if word[0].isupper() else "a" if any(map(str.isalpha, word)) else "."
+    shape, letters = "0" if any(map(str.isdigit, word)) else shape, word.lower()
+    longest = min(WORDS["longest"], len(letters))
+    names = [f"{shape}…{letters[len(letters) - count:]}" for count in range(longest, -1, -1)]
+    return next((NUMBERS[name] for name in names if name in NUMBERS), 1)
+"""
+
+LISTED = (
+    """
+WORDS = SIDE
+"""
+    + FIND
+    + """
 
 
 def elements(text):
@@ -59,11 +79,16 @@ def elements(text):
 
 
 def encode(text):
-    return [NUMBERS.get(word, 1) for word in elements(text.lower() if SIDE["lowercase"] else text)]
+    return [find(word) for word in elements(text.lower() if SIDE["lowercase"] else text)]
 """
+)
 
-SPELLED = """
-NUMBERS = {symbol: number for number, symbol in enumerate(SIDE["words"]["symbols"])}
+SPELLED = (
+    """
+WORDS = SIDE["words"]
+"""
+    + FIND
+    + """
 LETTERS = {symbol: number for number, symbol in enumerate(SIDE["letters"]["symbols"])}
 
 
@@ -77,9 +102,10 @@ def encode(text):
     for word, looked_up in zip(elements(text), known):
         cut = word if len(word) <= most else word[: most - half] + word[-half:]
         letters = [LETTERS.get(letter, 1) for letter in cut]
-        rows.append([NUMBERS.get(looked_up, 1), *letters, *[0] * (most - len(letters))])
+        rows.append([find(looked_up), *letters, *[0] * (most - len(letters))])
     return np.array(rows, np.int64).reshape(-1, 1 + most)
 """
+)
 
 NUMBERS = """
 
@@ -164,4 +190,4 @@ def find_code(codes: Mapping[str, str], kind: str) -> str:
 def write_reading(kind: str, side: str) -> str:
     """How a side of this kind is read."""
     code = find_code(READ, kind).replace("SIDE.tokenizer.json", f"{side.lower()}.tokenizer.json")
-    return code.replace("SIDE[", f"{side}[").replace("SIDE.get", f"{side}.get")
+    return re.sub(r"\bSIDE\b", side, code)

@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ..arguments import explain_no_text
+from ..arrays import Integers
 from ..config.recipe import Data, Model, Recipe
 from ..data.ragged import Ragged
 from ..data.schema import Raw
 from ..data.streams import Places
-from ..data.vocabulary import NEVER_WRITTEN
+from ..data.vocabulary import NEVER_WRITTEN, UNKNOWN
 from ..errors import DataError, RecipeError
 from ..layers.embeddings import SegmentEmbedding, TokenEmbedding, one_hot_embedding
 from ..layers.heads import Categorical, Head
@@ -214,6 +215,10 @@ class Field(ABC):
     def element_names(self, raw: Raw, encoded: Ragged, model: Model) -> list[str]:
         """The elements of one raw value as a chart names them, here by their number."""
         return [str(number) for number in range(1, int(self.lengths(encoded, model)[0]) + 1)]
+
+    def look_alikes(self) -> Integers:
+        """By number, the symbols that a word is read as where it is unknown (symbols, levels), the closest first."""
+        return np.full((len(self.symbols), 1), UNKNOWN)
 
     def load_vectors(self, embedding: nn.Module, file: str) -> float:
         """Begin an embedding with the vectors of a file; the share of the symbols that it has."""

@@ -13,18 +13,21 @@ from .state import State
 class LexiconEmbedding(nn.Module):
     """The vector of a word and, behind it, the row of it in a `table` that is counted and not learned.
 
-    In training a word is taken for the unknown one as often as its `doubt` says: what is rare is mostly new when it is
-    met again, and its neighbors and letters have to be enough then (Kiperwasser and Goldberg, 2016).
+    In training a word is taken for what it is read as where it is `unknown`, as often as its `doubt` says: what is rare
+    is mostly new when it is met again, and its neighbors and letters have to be enough then (Kiperwasser and Goldberg,
+    2016).
     """
 
     table: Tensor  # (words, features)
     doubt: Tensor  # (words,)
+    unknown: Tensor  # (words,)
 
-    def __init__(self, tokens: nn.Module, words: int, features: int, unknown: int) -> None:
+    def __init__(self, tokens: nn.Module, features: int, unknown: Tensor) -> None:
         super().__init__()
-        self.tokens, self.unknown = tokens, unknown
-        self.register_buffer("table", torch.zeros(words, features))
-        self.register_buffer("doubt", torch.zeros(words))
+        self.tokens = tokens
+        self.register_buffer("table", torch.zeros(len(unknown), features))
+        self.register_buffer("doubt", torch.zeros(len(unknown)))
+        self.register_buffer("unknown", unknown, persistent=False)
 
     def inputs(self) -> Inputs:
         return describe_inputs(self.tokens)
@@ -34,7 +37,8 @@ class LexiconEmbedding(nn.Module):
         spelled = x.dim() == 3
         words = x[..., 0] if spelled else x
         if self.training:
-            words = words.masked_fill(torch.rand(words.shape, device=x.device) < self.doubt[words], self.unknown)
+            doubted = torch.rand(words.shape, device=x.device) < self.doubt[words]
+            words = torch.where(doubted, self.unknown[words], words)
             x = torch.cat([words[..., None], x[..., 1:]], -1) if spelled else words
         return torch.cat([self.tokens(x), self.table[words]], -1)
 

@@ -31,6 +31,7 @@ LONG_TEXT = 50  # words, on average: reviews and letters, not sentences
 SEASONS = {60_000: 60, 600_000: 144, 900_000: 96, 1_800_000: 48, 3_600_000: 24, 86_400_000: 7, 604_800_000: 52}  # by ms
 MONTHS = 12
 
+NEIGHBORS = 64  # different tags up to which every pair of neighbors is weighed
 MOST_WEIGHTS = 1 << 22  # of a linear forecaster that reads all variables together
 RATES = {"transformer": 1e-3, "linear": 5e-3}  # where it is not what other nets learn at
 
@@ -49,6 +50,7 @@ class Profile:
     closed: bool  # whether the words of the source are few symbols that come again and again, such as phonemes
     target_closed: bool
     labels: int  # different targets among those looked at
+    tags: int  # different ones
     entities: bool  # whether targets are tags such as B-PER and I-PER
 
     @property
@@ -115,6 +117,7 @@ def look(declaration: Declaration, examples: object) -> Profile:
         closed=is_closed(sources),
         target_closed=is_closed(targets),
         labels=len(set(targets)),
+        tags=len({tag for text in targets for tag in split_elements(text)}),
         entities=any(tag.startswith("B-") for text in targets[:100] for tag in split_elements(text)),
     )
 
@@ -195,17 +198,20 @@ def settle_classify(recipe: Recipe, explicit: Mapping[str, Any], declaration: De
 
 
 def settle_tag(recipe: Recipe, explicit: Mapping[str, Any], declaration: Declaration, examples: object) -> Values:
-    """Words are known by their letters too; tags that spell entities depend on their neighbors."""
+    """Words are known by their letters too, and tags by their neighbors, unless there are very many."""
     facts = look(declaration, examples)
     text, kind = explicit.get("data.source_type", "tokens") == "tokens", explicit.get("model.kind", "lstm")
     steps = choose_steps(20, facts.rows, max(facts.words, 1), 2048, 300, 1500)
     counted = text and not recipe.model.hidden and explicit.get("model.bias", True)
+    counted = explicit.get("model.lexicon", counted)
+    weighed = explicit.keys() & {"train.label_smoothing", "train.class_weights"}  # of single tags, not of a path
     return {
         "data.characters": 16 if text else 0,
+        "data.endings": 4 if counted else 0,
         "data.min_count": 1,
         "model.kind": kind,
         **choose_net(facts.rows, kind),
-        "model.crf": facts.entities,
+        "model.crf": facts.entities or bool(counted and facts.tags <= NEIGHBORS and not weighed),
         "model.lexicon": counted,
         "train.batch_tokens": 2048,
         "train.steps": steps,

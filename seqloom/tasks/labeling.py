@@ -18,7 +18,6 @@ from ..counts import format_count
 from ..data import batching
 from ..data.pretokenized import SEPARATOR, split_elements
 from ..data.ragged import Ragged
-from ..data.vocabulary import UNKNOWN
 from ..errors import DataError
 from ..fields import Prediction
 from ..fields.base import pick_evenly
@@ -26,7 +25,7 @@ from ..fields.labels import NONE
 from ..layers.lexicon import LexiconEmbedding
 from ..metrics.classes import calibrate
 from ..models import Batch, Labeler, device_of
-from .counted_tags import begin_with_counts
+from .counted_tags import begin_with_counts, find_closest
 from .linear_probe import begin_with_probe
 from .naive_bayes import begin_with_naive_bayes
 from .results import Inspection, Likelihood, Predictions, ScoreWithBaselines
@@ -191,7 +190,8 @@ class ElementLabeling(Shape):
         if self.task.prepared is None:
             note("model.lexicon begins with nothing: the training examples are not at hand")
             return False
-        begin_with_counts(model, self.task.prepared.splits["train"].ids, len(self.task.target))
+        alike = self.source.look_alikes()
+        begin_with_counts(model, self.task.prepared.splits["train"].ids, len(self.task.target), alike)
         return True
 
     def begin_head(self, model: Labeler, note: Callable[[str], object]) -> None:
@@ -341,7 +341,7 @@ def build_for(shape: Shape, each: bool, lexicon: bool = False) -> Labeler:
     head = partial(task.target.head, recipe=recipe, weights=task.facts.weights if recipe.train.class_weights else ())
     embed, names = source.embedding(recipe.model), len(task.target) if lexicon else 0
     if lexicon:
-        embed = LexiconEmbedding(embed, len(source), names, UNKNOWN)
+        embed = LexiconEmbedding(embed, names, torch.from_numpy(find_closest(source.look_alikes())))
     return build_labeler(recipe.model, embed, head, each, task.cell, source.features(recipe.model), names)
 
 

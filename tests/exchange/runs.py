@@ -97,9 +97,14 @@ def cases(folder: Path) -> dict[str, Case]:
             numbers(3, missing=0),
         ),
         "tag-crf": (
-            ("task=tag", "model.crf=true", "model.lexicon=true", "data.characters=6", "data.max_length=9"),
+            ("task=tag", "model.crf=true", "model.lexicon=true", "data.characters=6", "data.max_length=9")
+            + ("data.endings=2",),
             parts(list(zip(texts, tags, strict=True))),
-            [*asked[:2], " ".join(WORDS * 3)],  # one word again and again: paths that are shifted would tie
+            [
+                *asked[:2],
+                "Mat scat 3cat !? ÄÖ",
+                " ".join(WORDS * 3),
+            ],  # one word again and again: paths that are shifted would tie
         ),
         "seq2seq": (
             ("task=seq2seq", "data.source_tokenizer=words", "data.target_tokenizer=words"),
