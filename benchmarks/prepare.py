@@ -36,7 +36,7 @@ start = time.perf_counter()
 prepared = prepare(recipe.data, Path(cache))
 seconds = time.perf_counter() - start
 usage = resource.getrusage(resource.RUSAGE_SELF)
-report = prepared.report.to_json()
+report = prepared.report.model_dump()
 busy = usage.ru_utime + usage.ru_stime
 print(json.dumps({"seconds": seconds, "busy": busy, "peak": usage.ru_maxrss / 1024, "report": report}))
 """

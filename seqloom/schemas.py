@@ -115,39 +115,46 @@ class Config(Shape):
 # --- data.json ------------------------------------------------------------------------------------------------------
 
 
-class Side(Shape):
+class SideReport(Shape):
+    """One side of a split, as it is trained on or scored."""
+
     tokens: Count
-    longest: Count
-    mean: Number
-    cut: Count
-    dropped: Count
-    unknown_share: Number
-    missing_share: Number = 0.0
-    lengths: dict[Name, Count] = {}
-    balance: dict[Name, Count] = {}
-    whole: Count = 0
+    longest: Count  # tokens, after cutting
+    mean: Number  # tokens an example
+    cut: Count  # examples whose ids were cut here
+    dropped: Count  # examples dropped because this side was too long
+    unknown_share: Number  # of the tokens
+    missing_share: Number = 0.0  # of the numbers
+    lengths: dict[Name, Count] = {}  # examples by the range of their length
+    balance: dict[Name, Count] = {}  # examples by label
+    whole: Count = 0  # tokens of the longest example before anything was cut or dropped
 
 
-class Split(Shape):
+class SplitReport(Shape):
     examples: Count
-    dropped: Count
-    repeated: Count
-    overlap: Count
-    sides: dict[Name, Side]
+    dropped: Count  # examples too long on either side; those too long on both count once
+    repeated: Count  # examples that stand in this part before
+    overlap: Count  # examples whose first side is also one of the training part; 0 for training itself
+    sides: dict[Name, SideReport]
 
 
-class SkippedRows(Shape):
+class SkippedReport(Shape):
     rows: Count
-    first: Name
+    first: Name  # file and line of the first one
 
 
-class Report(Shape):
-    rows_read: Count
-    skipped: dict[Name, SkippedRows]
-    splits: dict[Name, Split]
-    vocabulary: dict[Name, Count]
-    notes: list[str] = []
-    warnings: list[str] = []
+class DataReport(Shape):
+    """What was done to the data, in numbers."""
+
+    rows_read: Count  # those that were skipped included
+    skipped: dict[Name, SkippedReport]  # by reason
+    splits: dict[Name, SplitReport]  # by name
+    vocabulary: dict[Name, Count]  # what each side's field knows: tokens (the special ones included), labels, variables
+    notes: list[str] = []  # what was detected about the files
+    warnings: list[str] = []  # what is hardly meant so
+
+
+class StoredReport(DataReport):
     padded_share: Number
 
 
@@ -160,7 +167,7 @@ class Data(Shape):
     """The data's report and fingerprint, and when it changed."""
 
     fingerprint: Name
-    report: Report
+    report: StoredReport
     changes: list[Change] = []
 
 

@@ -19,10 +19,10 @@ from seqloom.data.formats.tables import list_paths, look_up
 from seqloom.data.headers import find_table
 from seqloom.data.likeness import compare_neighbors, find_near_duplicates
 from seqloom.data.ragged import Rows, Texts
-from seqloom.data.report import SplitReport
 from seqloom.data.schema import Schema
 from seqloom.data.sides import Side, take_raws
 from seqloom.errors import DataError
+from seqloom.schemas import SplitReport
 
 LOOKED_AT = 2_000  # rows
 MOST_LABELS = 0.5  # labels a row: with more, nearly every row has its own

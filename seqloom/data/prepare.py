@@ -18,9 +18,9 @@ from seqloom.data.datasets import PARTS, Dataset, open_dataset
 from seqloom.data.preprocess import Note, preprocess_dataset
 from seqloom.data.preview import Preview, SidePreview
 from seqloom.data.ragged import Ragged, Texts
-from seqloom.data.report import DataReport
 from seqloom.data.schema import Raw, Schema
 from seqloom.errors import DataError, RunError
+from seqloom.schemas import DataReport
 
 FEWEST = 50  # examples of a sample: of fewer, a score says little
 FORMAT = 7  # of the cache's entries; another number, other keys
@@ -104,7 +104,7 @@ def _prepare(schema: Schema, dataset: Dataset, fingerprint: str, entry: Path, no
             {
                 "fingerprint": fingerprint,
                 "fields": {side: fitted.to_json() for side, fitted in built.fields.items()},
-                "report": built.report.to_json(),
+                "report": built.report.model_dump(),
                 "examples": [{side: asdict(one) for side, one in example.items()} for example in built.examples],
             },
         )
@@ -131,7 +131,7 @@ def _load(entry: Path, schema: Schema) -> PreparedData | None:
         fields = schema.read_fields(index["fields"])
         splits = {part: _load_split(entry, part, tuple(schema.sides)) for part in PARTS}
         examples = [{side: SidePreview(**one) for side, one in example.items()} for example in index["examples"]]
-        return PreparedData(fields, splits, DataReport.from_json(index["report"]), index["fingerprint"], examples)
+        return PreparedData(fields, splits, DataReport.model_validate(index["report"]), index["fingerprint"], examples)
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RunError):
         return None
 

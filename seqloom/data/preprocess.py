@@ -21,11 +21,10 @@ from seqloom.data.guards import check_labels, find_warnings
 from seqloom.data.preview import PREVIEWED, Preview, preview_example
 from seqloom.data.ragged import Ragged, Rows, Texts, split_rows
 from seqloom.data.readers import Example
-from seqloom.data.report import DataReport, SideReport, SkippedReport, SplitReport
 from seqloom.data.schema import FittedField, Raw, Schema
 from seqloom.data.sides import Side, compute_digests, measure_rows, release_sides, take_raws
 from seqloom.errors import DataError
-from seqloom.schemas import MOST_SYMBOLS
+from seqloom.schemas import MOST_SYMBOLS, DataReport, SideReport, SplitReport
 
 SPOOLED = 1 << 22  # characters in memory before they go to the disk
 NOTED_EVERY = 250_000  # rows
@@ -66,7 +65,7 @@ def preprocess_dataset(schema: Schema, dataset: Dataset, folder: Path, note: Not
         examples = _encode(*worked, writers, drop=schema.limited and part == "train" and data.too_long == "drop")
         whole, sources = compute_digests(raw_sides, rows[part], sides), compute_digests(raw_sides, rows[part], [first])
         splits[part] = SplitReport(
-            examples,
+            examples=examples,
             dropped=len(rows[part]) - examples,
             repeated=len(whole) - len(np.unique(whole)),
             overlap=0 if part == "train" else int(np.isin(sources, trained).sum()),
@@ -79,11 +78,11 @@ def preprocess_dataset(schema: Schema, dataset: Dataset, folder: Path, note: Not
         spooled.unlink()
     report = DataReport(
         rows_read=read,
-        skipped={reason: SkippedReport(rows, skipped.first[reason]) for reason, rows in skipped.counts.items()},
+        skipped=skipped.report(),
         splits=splits,
         vocabulary={side: len(field) for side, field in fields.items()},
-        notes=skipped.unique_notes(),
-        warnings=find_warnings(schema, raw, rows, splits),
+        notes=list(skipped.unique_notes()),
+        warnings=list(find_warnings(schema, raw, rows, splits)),
     )
     return PreprocessedDataset(fields, report, previews)
 
@@ -262,7 +261,7 @@ class _Writer:
         lengths = np.diff(self._ids.offsets)
         tokens, longest = int(lengths.sum()), int(lengths.max(initial=0))
         return SideReport(
-            tokens,
+            tokens=tokens,
             longest=longest,
             mean=tokens / max(1, len(lengths)),
             cut=self._cut,

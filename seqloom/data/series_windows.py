@@ -20,10 +20,10 @@ from seqloom.data.formats.series import Series
 from seqloom.data.formats.tables import SkippedRows
 from seqloom.data.formats.times import Times
 from seqloom.data.numbers import check_near
-from seqloom.data.report import DataReport, SideReport, SkippedReport, SplitReport
 from seqloom.data.series_datasets import load_series_by_part
 from seqloom.data.windows import compute_time_features, find_windows, split_by_counts, split_by_shares
 from seqloom.errors import DataError
+from seqloom.schemas import DataReport, SideReport, SplitReport
 
 Starts = npt.NDArray[np.int64]
 FEWEST = 50  # windows of a sample
@@ -246,11 +246,16 @@ def _make_report(
     for part, windows in parts.items():
         values = np.concatenate([series.values[span] for series, span in parted[part]])
         missing = float(np.isnan(values).mean()) if values.size else 0.0
-        side = SideReport(len(values), windows.context, float(windows.context), 0, 0, 0.0, missing)
-        splits[part] = SplitReport(len(windows), 0, 0, 0, {"rows": side})
-    reasons = {name: SkippedReport(count, skipped.first[name]) for name, count in skipped.counts.items()}
-    variables = {"variables": len(parted["train"][0][0].columns)}
-    return DataReport(rows, reasons, splits, variables, skipped.unique_notes())
+        lengths = {"tokens": len(values), "longest": windows.context, "mean": float(windows.context)}
+        side = SideReport(**lengths, cut=0, dropped=0, unknown_share=0.0, missing_share=missing)
+        splits[part] = SplitReport(examples=len(windows), dropped=0, repeated=0, overlap=0, sides={"rows": side})
+    return DataReport(
+        rows_read=rows,
+        skipped=skipped.report(),
+        splits=splits,
+        vocabulary={"variables": len(parted["train"][0][0].columns)},
+        notes=list(skipped.unique_notes()),
+    )
 
 
 def _compute_fingerprint(series: Sequence[Series], parts: dict[str, Windows]) -> str:

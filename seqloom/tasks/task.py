@@ -22,8 +22,8 @@ from ..errors import RecipeError, RunError
 from ..fields import Field, Prediction
 from ..layers.cells import MakeCell
 from ..models import Batch, Objective
+from ..schemas import DataReport, check_shape
 from ..schemas import Shape as JsonShape
-from ..schemas import check_shape
 from ..training.probe import Stopped
 from .generation import Continuation, Generation, SamplingOptions
 from .mixture import Mixture
@@ -34,12 +34,6 @@ from .shape import Shape
 Note = Callable[[str], object]  # what goes on, in a line for a person
 
 
-class Report(Protocol):
-    """What was done to the data, in numbers."""
-
-    def to_json(self) -> dict[str, Any]: ...
-
-
 class PreparedData(Protocol):
     """The examples of all parts, read and turned into numbers. What they look like is the business of the shape."""
 
@@ -47,7 +41,7 @@ class PreparedData(Protocol):
     def fields(self) -> dict[str, Any]: ...
 
     @property
-    def report(self) -> Report: ...
+    def report(self) -> DataReport: ...
 
     @property
     def fingerprint(self) -> str: ...

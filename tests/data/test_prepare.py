@@ -70,7 +70,7 @@ def content(prepared: PreparedData) -> object:
         for name, split in prepared.splits.items()
     }
     tokenizers = [tokenizer.to_json() for tokenizer in prepared.fields.values()]
-    return splits, tokenizers, prepared.report.to_json(), prepared.fingerprint
+    return splits, tokenizers, prepared.report.model_dump(), prepared.fingerprint
 
 
 def entries(cache: Path) -> list[Path]:
@@ -293,7 +293,7 @@ def test_the_report_says_what_was_skipped_and_where_first(tmp_path, cache):
 
 def test_the_report_is_json(file, cache):
     report = prepare(settings(train=[file]), cache).report
-    assert type(report).from_json(json.loads(json.dumps(report.to_json()))) == report
+    assert type(report).model_validate(json.loads(json.dumps(report.model_dump()))) == report
 
 
 # --- mistakes ----------------------------------------------------------------------------------------------------

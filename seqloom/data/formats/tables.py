@@ -33,6 +33,7 @@ from seqloom.data.formats.delimited import (
 from seqloom.data.formats.dialects import Dialect, open_table
 from seqloom.data.formats.lines import SKIP, Fault, Line, find_line_fault, read_lines
 from seqloom.errors import DataError
+from seqloom.schemas import SkippedReport
 
 ENDINGS = {
     **{".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".txt": "txt", ".parquet": "parquet", ".xlsx": "xlsx"},
@@ -97,6 +98,10 @@ class SkippedRows:
     def add(self, fault: Fault) -> None:
         self.counts[fault.reason] += 1
         self.first.setdefault(fault.reason, fault.place(self.names.get(fault.file, fault.file)))
+
+    def report(self) -> dict[str, SkippedReport]:
+        """By reason."""
+        return {reason: SkippedReport(rows=rows, first=self.first[reason]) for reason, rows in self.counts.items()}
 
     def explain_nothing(self, unit: str) -> str:
         """Why nothing is left."""
