@@ -23,7 +23,7 @@ class NativeKernels(BuildHookInterface):  # type: ignore[type-arg]
             return
         native = load_builder(Path(self.root, FOLDER, "build.py"))
         self.made = tempfile.TemporaryDirectory()  # until `finalize`
-        library = Path(self.made.name, native.prebuilt_name())
+        library = Path(self.made.name, native.name_library())
         try:
             native.build(library, native.levels())
         except native.BuildError as error:

@@ -22,8 +22,9 @@ def clock() -> float:
 
 
 def best(acts: Sequence[Act], rounds: int = ROUNDS, repeats: int = 1) -> list[float]:
-    """The shortest time of each, in seconds. They take turns, so that a busy moment of the machine hits them all. What is
-    over in milliseconds is repeated within its turn: else each would mostly reload what the others drove from the cache."""
+    """The shortest time of each, in seconds. They take turns, so that a busy moment of the machine hits them all. What
+    is over in milliseconds is repeated within its turn: else each would mostly reload what the others drove from the
+    cache."""
     for act in acts:
         act()  # the first time also sets up
     times: list[list[float]] = [[] for _ in acts]

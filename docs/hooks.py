@@ -11,7 +11,7 @@ from mkdocs.structure.files import File, Files
 
 from seqloom.architectures import ARCHITECTURES
 from seqloom.config.messages import Setting, literal, settings
-from seqloom.config.recipe import class_of, fitting_kinds
+from seqloom.config.recipe import class_of, list_kinds
 from seqloom.config.tasks import USES
 from seqloom.course import DOCS
 
@@ -68,7 +68,7 @@ def list_settings() -> dict[str, tuple[Setting, Any, dict[str, set[str]]]]:
     """By dotted name: the setting, its default, and by task the kinds that have it."""
     found: dict[str, tuple[Setting, Any, dict[str, set[str]]]] = {}
     for task in USES:
-        for kind in fitting_kinds(task):
+        for kind in list_kinds(task):
             values = {"task": task, "model": {"kind": kind}}
             made = class_of(values)
             for name, setting in settings(made).items():
@@ -93,7 +93,7 @@ def row(name: str, setting: Setting, default: Any, owners: dict[str, set[str]]) 
 def name_owners(owners: dict[str, set[str]]) -> str:
     """The tasks, where not all have it; the kinds, where not all that fit these tasks do."""
     kinds = set().union(*owners.values())
-    possible = {kind for task in owners for kind in fitting_kinds(task)}
+    possible = {kind for task in owners for kind in list_kinds(task)}
     told = [] if len(owners) == len(USES) else [", ".join(owners)]
     if kinds != possible:
         told.append("kinds " + ", ".join(kind for kind in ARCHITECTURES if kind in kinds))

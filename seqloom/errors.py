@@ -14,7 +14,7 @@ the program itself are not here: they stay `AssertionError` and the like, with t
 from pathlib import Path
 
 
-def printable(text: str) -> str:
+def escape_unprintable(text: str) -> str:
     """The text on one line: every character that would not be seen as such is written as an escape."""
     if text.isprintable():
         return text
@@ -28,7 +28,7 @@ class SeqloomError(Exception):
     """
 
     def __str__(self) -> str:
-        return printable(self.text())
+        return escape_unprintable(self.text())
 
     def text(self) -> str:
         return super().__str__()

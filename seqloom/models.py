@@ -21,7 +21,7 @@ from .layers.fast.steps import Change, change_of, prepare_once, prepare_step
 from .layers.fast.steps import Step as LayerStep
 from .layers.heads import Head
 from .layers.padding import gather_steps, last_step
-from .layers.quantization import in_eight_bits, quantize_weights
+from .layers.quantization import quantize_weights, use_eight_bits
 from .layers.state import State
 from .layers.tap import is_watched
 
@@ -182,7 +182,7 @@ class Generator(nn.Module):
         if self.source is None:
             return self.decoder.initial_state(batch, None)
         layer = self.source.encoder.layer
-        with in_eight_bits(self.eight_bits and not layer.final_state_sizes):
+        with use_eight_bits(self.eight_bits and not layer.final_state_sizes):
             return self.decoder.initial_state(batch, self.source(*source))
 
     def features(self, y: Tensor, state: State, mask: Tensor | None = None) -> tuple[Tensor, State]:
@@ -257,7 +257,7 @@ class Stepper:
     def __call__(self, last: Tensor, state: State) -> tuple[Any, State]:
         if self.parts is None:  # a search that only wants the likeliest never asks for them
             model = self.model
-            with in_eight_bits(model.eight_bits):
+            with use_eight_bits(model.eight_bits):
                 embed = model.embed if model.training else change_of(model.embed)
                 self.parts = embed, prepare_step(model.decoder), model.head.fast_answer()
         embed, move, answer = self.parts
@@ -273,7 +273,7 @@ class Stepper:
         model = self.model
         if model.training or is_watched(model):
             return None
-        with in_eight_bits(model.eight_bits), torch.no_grad():
+        with use_eight_bits(model.eight_bits), torch.no_grad():
             decoder = prepare_once(model, model.native_decoder, model.embed, model.decoder, model.head)
             return None if decoder is None else decoder.begin(last, state, rows, count, banned)
 
@@ -353,24 +353,24 @@ class GenerationObjective(Objective):
         # There is no element of its own before the first, nor after padding.
         raw = batch.teacher_forced | ~nn.functional.pad(batch.mask, (1, -1))
         if any(isinstance(part, Cell) for part in self.model.decoder.modules()):
-            return self._one_by_one(batch, raw, state)
+            return self._decode_one_by_one(batch, raw, state)
         with torch.no_grad():
-            own = self._likeliest(self.model.features(batch.inputs, state, batch.mask)[0])
+            own = self._sample_likeliest(self.model.features(batch.inputs, state, batch.mask)[0])
         before = torch.cat([batch.inputs[:, :1], own[:, :-1]], 1)
         return self.model.features(mix_teacher_forcing(raw, batch.inputs, before), state, batch.mask)
 
-    def _one_by_one(self, batch: Batch, raw: Tensor, state: State) -> tuple[Tensor, State]:
+    def _decode_one_by_one(self, batch: Batch, raw: Tensor, state: State) -> tuple[Tensor, State]:
         outputs, before = [], batch.inputs[:, :1]
         for number in range(batch.inputs.shape[1]):
             step = slice(number, number + 1)
             element = mix_teacher_forcing(raw[:, step], batch.inputs[:, step], before)
             features, state = self.model.features(element, state, batch.mask[:, step])
-            before = self._likeliest(features)
+            before = self._sample_likeliest(features)
             outputs.append(features)
         return torch.cat(outputs, 1), state
 
     @torch.no_grad()
-    def _likeliest(self, features: Tensor) -> Tensor:
+    def _sample_likeliest(self, features: Tensor) -> Tensor:
         return self.model.head.sample(self.model.head(features), 0)
 
 

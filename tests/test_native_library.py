@@ -199,7 +199,7 @@ def test_what_does_not_fit_is_refused_before_anything_is_read(native):
         with pytest.raises(ValueError, match="expected"):
             change(x)
     with pytest.raises(ValueError, match="likeliest"):
-        native_steps.leading(torch.randn(2, 3), 4)
+        native_steps.find_largest(torch.randn(2, 3), 4)
 
 
 @pytest.mark.parametrize("size", [1, 7, 33])

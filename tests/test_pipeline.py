@@ -363,7 +363,7 @@ def test_validations_read_a_tenth_of_what_is_trained_on_and_all_of_it_at_the_end
     recipe = Recipe.read(write_recipe(tmp_path))
     backwards(tmp_path, count=4000)
     *_, end = train(recipe, tmp_path / "run")
-    prepared = load(tmp_path / "run").own_data().splits["validation"]
+    prepared = load(tmp_path / "run").read_own_data().splits["validation"]
     assert sizes == [FEWEST] * 3 + [len(prepared)] and len(prepared) > FEWEST
     assert load(tmp_path / "run").recipe.train.validation_tokens == 4 * 256 // 10
     assert end.final["validation"].keys() == end.scores.keys()

@@ -36,7 +36,7 @@ class Forgetful:
         def examples(prepared, part):
             return recall()[part]
 
-    def own_data(self):
+    def read_own_data(self):
         return None
 
     def predict_many(self, inputs, width):

@@ -61,7 +61,7 @@ def test_the_wheel_holds_every_file_of_the_package_and_nothing_else(wheel):
     lessons = {f"seqloom/{file.relative_to(ROOT)}" for one in folders for file in one.rglob("*") if file.is_file()}
     assert packed - libraries == {name for name in here | lessons if "__pycache__" not in name}
     if shutil.which("cc"):
-        assert libraries == {f"seqloom/layers/fast/native/{build.prebuilt_name()}"}
+        assert libraries == {f"seqloom/layers/fast/native/{build.name_library()}"}
 
 
 def test_the_wheel_is_for_one_platform_but_any_python(wheel):

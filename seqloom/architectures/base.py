@@ -96,7 +96,7 @@ class Architecture(Section):
             return f"has {name} {literal(getattr(self, name))}, but it is read only {limit.words}"
         return ""
 
-    def without_biases(self, net: M) -> M:
+    def drop_biases(self, net: M) -> M:
         """What was built, without biases if there are to be none."""
         from ..layers.biases import leave_out_biases
 
@@ -139,7 +139,7 @@ class LayeredArchitecture(Architecture):
         return super().fault()
 
 
-def of_layers(name: str) -> Callable[..., "Attention"]:
+def import_attention(name: str) -> Callable[..., "Attention"]:
     """What builds the attention of this name in `layers/attention.py`; settings know no torch, so it comes late."""
 
     def build(query: int, memory: int, hard: bool = False) -> "Attention":
@@ -153,10 +153,10 @@ def of_layers(name: str) -> Callable[..., "Attention"]:
 # How a decoder without an attention of its own scores the elements of a source: by the features of a query, those of
 # the memory, and whether it is hard.
 ATTENTIONS: dict[str, Callable[..., "Attention"]] = {
-    "dot": of_layers("DotAttention"),
-    "scaled": of_layers("ScaledDotAttention"),
-    "additive": of_layers("AdditiveAttention"),
-    "projected": of_layers("ProjectedAttention"),
+    "dot": import_attention("DotAttention"),
+    "scaled": import_attention("ScaledDotAttention"),
+    "additive": import_attention("AdditiveAttention"),
+    "projected": import_attention("ProjectedAttention"),
 }
 
 

@@ -28,13 +28,13 @@ def build_seq2seq(
     """Writes about whatever the `first` layer makes vectors of; with a cell of one's `own` if given."""
     reads, writes = model.side("encoder"), model.side("decoder")
     encoder = put_non_local(reads.build_encoder(model.embedding, own=own), model.embedding, model.non_local)
-    source = reads.without_biases(Source(first, encoder))
+    source = reads.drop_biases(Source(first, encoder))
     decoder = writes.build_decoder(model.embedding, reads.width, source.encoder.layer.final_state_sizes, own)
     embed = make_embed()
     if model.shared_embedding:
         source.embed = embed
     written = Generator(embed, decoder, tie(model, embed, make_head(writes.width)), dropout=writes.dropout)
-    writes.without_biases(written).source = source
+    writes.drop_biases(written).source = source
     return written
 
 
@@ -45,7 +45,7 @@ def build_generator(
     writes = model.side("decoder")
     decoder = writes.build_decoder(model.embedding, own=own)
     head = tie(model, embed, make_head(writes.width))
-    return writes.without_biases(Generator(embed, decoder, head, dropout=writes.dropout))
+    return writes.drop_biases(Generator(embed, decoder, head, dropout=writes.dropout))
 
 
 def tie(model: Model, embed: nn.Module, head: Head) -> Head:
@@ -78,7 +78,7 @@ def build_labeler(
     reader, dropout = put_non_local(reader, features, model.non_local), reads.dropout
     if lexicon:
         reader, dropout = Encoder(SkipConcatenation(reader.layer, lexicon, dropout), reader.pool), 0.0
-    return reads.without_biases(Labeler(embed, reader, build_head(model, reads.width + lexicon, make), each, dropout))
+    return reads.drop_biases(Labeler(embed, reader, build_head(model, reads.width + lexicon, make), each, dropout))
 
 
 def mix_layers(layer: Layer, inputs: int) -> MixedLayers:
@@ -96,7 +96,7 @@ def build_forecaster(
     reads = model.side("encoder")
     reader = reads.build_encoder(inputs, ahead=False, pool=model.pool or "last", queries=model.queries, own=own)
     head = build_head(model, reads.width or steps * inputs, make)
-    return reads.without_biases(Labeler(nn.Identity(), reader, head, per_element=False, dropout=reads.dropout))
+    return reads.drop_biases(Labeler(nn.Identity(), reader, head, per_element=False, dropout=reads.dropout))
 
 
 def build_head(model: Model, features: int, make: Callable[[int], Head]) -> Head:

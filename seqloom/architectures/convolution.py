@@ -59,7 +59,7 @@ class SlidingWindow(Architecture):
     def _build(self, inputs: int, causal: bool) -> "Layer":
         from ..layers.convolution import convolution
 
-        return self.without_biases(
+        return self.drop_biases(
             convolution(
                 inputs,
                 self.width,

@@ -2,5 +2,5 @@
 
 from .certificate import Certificate as Certificate
 from .certificate import Check as Check
-from .checks import all_certificates as all_certificates
-from .checks import all_checks as all_checks
+from .checks import list_checks as list_checks
+from .checks import measure_certificates as measure_certificates

@@ -62,13 +62,13 @@ class Check:
 
     def certify(self) -> Certificate:
         """Try it: always on the same draws, in float64, and without a trace in the caller's random state."""
-        with reproducible_float64(), torch.enable_grad():
+        with use_reproducible_float64(), torch.enable_grad():
             gaps = self.measure()
         return Certificate(self.family, self.subject, self.claim, gaps.value, gaps.gradient, self.limit)
 
 
 @contextmanager
-def reproducible_float64() -> Iterator[None]:
+def use_reproducible_float64() -> Iterator[None]:
     before = torch.get_default_dtype()
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)

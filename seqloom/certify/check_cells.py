@@ -31,8 +31,8 @@ from .reference_cells import (
     lstm,
     normed_gru,
     normed_lstm,
-    projected,
     read,
+    step_projected_lstm,
 )
 from .reference_maths import Parameters
 
@@ -67,7 +67,7 @@ class Subject(NamedTuple):
 WITH_BIASES: dict[str, Subject] = {
     "rnn": Subject(RNNCell, elman),
     "lstm": Subject(LSTMCell, lstm),
-    "lstm, projected": Subject(partial(ProjectedLSTMCell, memory=6), projected),
+    "lstm, projected": Subject(partial(ProjectedLSTMCell, memory=6), step_projected_lstm),
     "lstm-normed": Subject(NormedLSTMCell, normed_lstm),
     "coupled": Subject(CoupledLSTMCell, coupled),
     "gru": Subject(GRUCell, gru_after),

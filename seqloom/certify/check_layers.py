@@ -30,19 +30,19 @@ from .check_attention_facts import ATTENTIONS
 from .reference_attention import (
     SCORES,
     Sees,
+    apply_non_local,
+    attend_memory,
+    attend_self,
     bahdanau,
     cross_attention,
-    everything,
-    hard,
+    keep_still,
     luong,
-    non_local,
-    over_memory,
+    pick_best,
     pool,
     rotary,
-    self_attention,
-    soft,
-    still,
-    the_past,
+    see_everything,
+    see_past,
+    weigh_softly,
 )
 from .reference_cells import bidirectional, convolution, gru_after, lstm
 from .reference_maths import Parameters
@@ -93,8 +93,8 @@ MERGES = ("concatenate", "mean", "sum", "project")
 
 def merge_directions(merge: str, p: Parameters, x: Tensor, memory: Tensor) -> Tensor:
     """The two states of each element, joined."""
-    p = p.under("layers.0")
-    there, back = p.under("ways.0.cell"), p.under("ways.1.cell")
+    p = p.select_part("layers.0")
+    there, back = p.select_part("ways.0.cell"), p.select_part("ways.1.cell")
     first = torch.zeros(len(there["U.weight"]) // 3)
     forwards, backwards = bidirectional(gru_after, there, back, x, (first,))
     if merge in ("mean", "sum"):
@@ -137,8 +137,8 @@ def score_case(name: str, is_hard: bool) -> Case:
         return [attention.prepare(memory).ask(attention, query)]
 
     def equations() -> list[Tensor]:
-        p, look = Parameters.of(attention), hard if is_hard else soft
-        return [torch.stack([over_memory(p, SCORES[name], look, query[n], values[n, SHOWN[n]]) for n in range(3)])]
+        p, look = Parameters.of(attention), pick_best if is_hard else weigh_softly
+        return [torch.stack([attend_memory(p, SCORES[name], look, query[n], values[n, SHOWN[n]]) for n in range(3)])]
 
     return Case(attention, [query, values], product, equations)
 
@@ -162,12 +162,12 @@ def make_bahdanau_case(name: str) -> Case:
 
 # The layer, the widths of a head's queries and of its values (0: as they come), whether it turns, and the window.
 SELF: dict[str, tuple[type[SelfAttention] | type[CausalAttention], tuple[int, int], bool, int, Sees]] = {
-    "multi-head": (SelfAttention, (0, 0), False, 0, everything),
-    "multi-head, free widths": (SelfAttention, (4, 5), False, 0, everything),
-    "multi-head, full width": (SelfAttention, (SIZE, SIZE), False, 0, everything),
-    "multi-head, rotary": (SelfAttention, (4, 0), True, 0, everything),
-    "multi-head, causal": (CausalAttention, (0, 0), False, 0, the_past),
-    "multi-head, causal, rotary": (CausalAttention, (4, 5), True, 0, the_past),
+    "multi-head": (SelfAttention, (0, 0), False, 0, see_everything),
+    "multi-head, free widths": (SelfAttention, (4, 5), False, 0, see_everything),
+    "multi-head, full width": (SelfAttention, (SIZE, SIZE), False, 0, see_everything),
+    "multi-head, rotary": (SelfAttention, (4, 0), True, 0, see_everything),
+    "multi-head, causal": (CausalAttention, (0, 0), False, 0, see_past),
+    "multi-head, causal, rotary": (CausalAttention, (4, 5), True, 0, see_past),
     "windowed": (SelfAttention, (0, 0), False, 1, lambda i, j: abs(i - j) <= 1),
     "windowed, causal": (CausalAttention, (0, 0), False, 2, lambda i, j: i - 2 < j <= i),
 }
@@ -181,7 +181,7 @@ def make_self_case(name: str) -> Case:
         return kind(SIZE, attend, Rotary(attend.width) if turns else NoRotation(), window)
 
     def equations(p: Parameters, x: Tensor, memory: Tensor) -> Tensor:
-        return self_attention(p, x, HEADS, widths[0] or SIZE // HEADS, sees, rotary if turns else still)
+        return attend_self(p, x, HEADS, widths[0] or SIZE // HEADS, sees, rotary if turns else keep_still)
 
     return make_layer_case(make, equations, SIZE)
 
@@ -208,7 +208,7 @@ def make_non_local_case() -> Case:
 
     def equations() -> list[Tensor]:
         p = Parameters.of(block)
-        return [torch.stack([non_local(p, image.flatten(1).T).T.reshape(4, 2, 3) for image in x])]
+        return [torch.stack([apply_non_local(p, image.flatten(1).T).T.reshape(4, 2, 3) for image in x])]
 
     return Case(block, [x], lambda: [block(x)], equations)
 

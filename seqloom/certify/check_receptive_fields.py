@@ -8,7 +8,7 @@ from torch import Tensor
 
 from ..layers import CELLS, Layer, TransformerConfig, recurrent_encoder, transformer
 from .certificate import Check, Gaps, draw_leaf, stir
-from .reference_attention import Sees, everything, the_past
+from .reference_attention import Sees, see_everything, see_past
 
 INPUTS, SIZE, TIME = 4, 4, 9
 
@@ -31,7 +31,7 @@ def count_wrong_places(y: Tensor, x: Tensor, sees: Sees) -> Gaps:
 def cell_sees(name: str) -> Gaps:
     cell, x = stir(CELLS[name](INPUTS, SIZE)), draw_leaf(1, TIME, INPUTS)
     y, _ = cell.scan(x, tuple(torch.zeros(1, size) for size in cell.sizes))
-    return count_wrong_places(y, x, the_past)
+    return count_wrong_places(y, x, see_past)
 
 
 def layer_sees(make: Callable[[], Layer], sees: Sees) -> Gaps:
@@ -49,9 +49,9 @@ def reach(back: int, ahead: int) -> Sees:
 
 
 FIELDS: dict[str, tuple[str, Callable[[], Layer], Sees]] = {
-    "bidirectional": ("sees everything", partial(recurrent_encoder, CELLS["gru"], INPUTS, [SIZE]), everything),
-    "encoder": ("sees everything", partial(windows, 1, 0, False), everything),
-    "decoder": ("sees the past, all of it", partial(windows, 1, 0, True), the_past),
+    "bidirectional": ("sees everything", partial(recurrent_encoder, CELLS["gru"], INPUTS, [SIZE]), see_everything),
+    "encoder": ("sees everything", partial(windows, 1, 0, False), see_everything),
+    "decoder": ("sees the past, all of it", partial(windows, 1, 0, True), see_past),
     "encoder, window 2": ("sees 2 on each side", partial(windows, 1, 2, False), reach(2, 2)),
     "encoder, window 2, 3 layers": ("sees 3 × 2 on each side", partial(windows, 3, 2, False), reach(6, 6)),
     "decoder, window 3": ("sees itself and 2 before", partial(windows, 1, 3, True), reach(2, 0)),

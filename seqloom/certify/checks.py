@@ -26,13 +26,13 @@ SOURCES = (
 FAMILIES = ("cells", "attention", "transformer", "heads")
 
 
-def all_checks() -> list[Check]:
+def list_checks() -> list[Check]:
     """Family by family; within one: equations first, then PyTorch's numbers, then what was derived on paper."""
     checks = chain.from_iterable(source.checks() for source in SOURCES)
     return sorted(checks, key=lambda check: FAMILIES.index(check.family))
 
 
-def all_certificates() -> Iterator[Certificate]:
+def measure_certificates() -> Iterator[Certificate]:
     """Measure all checks, one after the other."""
-    for check in all_checks():
+    for check in list_checks():
         yield check.certify()

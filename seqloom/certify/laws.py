@@ -23,7 +23,7 @@ from ..layers.heads import Categorical
 from ..layers.padding import gather_steps, last_step
 from ..layers.recurrent import Recurrent, ZeroState
 from ..layers.state import State, map_state, repeat, select
-from .certificate import EXACT, STENCIL, compare, compare_with_differences, measure_gap, reproducible_float64, stir
+from .certificate import EXACT, STENCIL, compare, compare_with_differences, measure_gap, stir, use_reproducible_float64
 
 SIZE = 6  # features of what is read, written and remembered
 ROWS, STEPS = 3, 4  # the largest batch and length that are tried
@@ -84,7 +84,7 @@ class NotClaimed(Exception):
 def try_law(law: Law, subject: Subject) -> Finding:
     """The first case that fails or, if none does, the largest gap. What a person's own code raises is a failure."""
     largest, words = 0.0, "building it"
-    with reproducible_float64(), torch.enable_grad():
+    with use_reproducible_float64(), torch.enable_grad():
         try:
             for words, measure in law.cases(subject):
                 gap = measure()

@@ -14,7 +14,7 @@ Turn = Callable[[Tensor, int], Tensor]  # a query or key at a position
 Sees = Callable[[int, int], bool]  # whether query i may look at key j
 
 
-def additive(p: Parameters, q: Tensor, k: Tensor) -> Tensor:
+def score_additive(p: Parameters, q: Tensor, k: Tensor) -> Tensor:
     """Bahdanau et al. (2015): w₂ᵀ tanh(W₁ [q; k] + b)."""
     W_1, w_2 = torch.cat([p["shift.weight"], p["key.weight"]], 1), p["judge.weight"][0]
     return w_2 @ tanh(W_1 @ torch.cat([q, k]) + p["shift.bias"])
@@ -25,40 +25,45 @@ def dot(p: Parameters, q: Tensor, k: Tensor) -> Tensor:
     return q @ (p["key.weight"] @ k)
 
 
-def scaled_dot(p: Parameters, q: Tensor, k: Tensor) -> Tensor:
+def score_scaled_dot(p: Parameters, q: Tensor, k: Tensor) -> Tensor:
     """Vaswani et al. (2017): qᵀ (W k) / √d."""
     return q @ (p["key.weight"] @ k) / math.sqrt(len(q))
 
 
-def projected(p: Parameters, q: Tensor, k: Tensor) -> Tensor:
+def score_projected(p: Parameters, q: Tensor, k: Tensor) -> Tensor:
     """Vaswani et al. (2017), one head: (W_q q)ᵀ (W_k k) / √d."""
-    return scaled_dot(p, p["query.weight"] @ q, k)
+    return score_scaled_dot(p, p["query.weight"] @ q, k)
 
 
-SCORES: dict[str, Score] = {"additive": additive, "dot": dot, "scaled": scaled_dot, "projected": projected}
+SCORES: dict[str, Score] = {
+    "additive": score_additive,
+    "dot": dot,
+    "scaled": score_scaled_dot,
+    "projected": score_projected,
+}
 
 
-def soft(scores: Sequence[Tensor], values: Sequence[Tensor]) -> Tensor:
+def weigh_softly(scores: Sequence[Tensor], values: Sequence[Tensor]) -> Tensor:
     """The mean of the values, weighed by the softmax of the scores."""
     return sum((weight * value for weight, value in zip(softmax(list(scores)), values, strict=True)), 0 * values[0])
 
 
-def hard(scores: Sequence[Tensor], values: Sequence[Tensor]) -> Tensor:
+def pick_best(scores: Sequence[Tensor], values: Sequence[Tensor]) -> Tensor:
     """The value of the best score; its gradient is that of the soft mean (straight through)."""
     best = max(range(len(scores)), key=lambda place: float(scores[place].detach()))
-    mean = soft(scores, [value.detach() for value in values])
+    mean = weigh_softly(scores, [value.detach() for value in values])
     return values[best] + mean - mean.detach()
 
 
-def over_memory(p: Parameters, score: Score, look: Callable[..., Tensor], queries: Tensor, memory: Tensor) -> Tensor:
+def attend_memory(p: Parameters, score: Score, look: Callable[..., Tensor], queries: Tensor, memory: Tensor) -> Tensor:
     """One row: what each query sees of the memory (S, M), which has no padding; where there is nothing, zeros."""
     if not len(memory):
         return torch.zeros(len(queries), memory.shape[1], dtype=memory.dtype)
-    values = [p["value.weight"] @ v for v in memory] if score is projected else list(memory)
+    values = [p["value.weight"] @ v for v in memory] if score is score_projected else list(memory)
     return torch.stack([look([score(p, q, k) for k in memory], values) for q in queries])
 
 
-def still(x: Tensor, position: int) -> Tensor:
+def keep_still(x: Tensor, position: int) -> Tensor:
     return x
 
 
@@ -72,11 +77,11 @@ def rotary(x: Tensor, position: int) -> Tensor:
     return torch.stack(turned)
 
 
-def everything(i: int, j: int) -> bool:
+def see_everything(i: int, j: int) -> bool:
     return True
 
 
-def the_past(i: int, j: int) -> bool:
+def see_past(i: int, j: int) -> bool:
     return j <= i
 
 
@@ -87,9 +92,9 @@ def multi_head(
     heads: int,
     queries: Tensor,
     memory: Tensor,
-    sees: Sees = everything,
-    turn: Turn = still,
-    look: Callable[..., Tensor] = soft,
+    sees: Sees = see_everything,
+    turn: Turn = keep_still,
+    look: Callable[..., Tensor] = weigh_softly,
 ) -> Tensor:
     """Vaswani et al. (2017): in each head, every query looks at all keys that it may see, scaled by √(width of a head).
 
@@ -112,14 +117,14 @@ def multi_head(
     return torch.stack(outputs)
 
 
-def self_attention(
+def attend_self(
     p: Parameters,
     x: Tensor,
     heads: int,
     width: int,
     sees: Sees,
-    turn: Turn = still,
-    look: Callable[..., Tensor] = soft,
+    turn: Turn = keep_still,
+    look: Callable[..., Tensor] = weigh_softly,
 ) -> Tensor:
     """Queries, keys and values of the same sequence (T, D); `project` stacks all three."""
     rows = [heads * width, heads * width, len(p["project.weight"]) - 2 * heads * width]
@@ -129,7 +134,9 @@ def self_attention(
     return multi_head((W_q, W_k, W_v), (b_q, b_k, b_v), out, heads, x, x, sees, turn, look)
 
 
-def cross_attention(p: Parameters, x: Tensor, memory: Tensor, heads: int, look: Callable[..., Tensor] = soft) -> Tensor:
+def cross_attention(
+    p: Parameters, x: Tensor, memory: Tensor, heads: int, look: Callable[..., Tensor] = weigh_softly
+) -> Tensor:
     """Queries of one sequence (T, D), keys and values of another (S, M)."""
     rows = [len(p["query.weight"]), len(p["key_value.weight"]) - len(p["query.weight"])]
     W_k, W_v = p["key_value.weight"].split(rows)
@@ -143,24 +150,24 @@ def pool(p: Parameters, values: Tensor) -> Tensor:
     heads = []
     for query in p["queries"]:
         scores = [query @ p.affine("key", value) / math.sqrt(len(query)) for value in values]
-        heads.append(soft(scores, list(values)))
+        heads.append(weigh_softly(scores, list(values)))
     return p.affine("join", torch.cat(heads))
 
 
-def non_local(p: Parameters, x: Tensor) -> Tensor:
+def apply_non_local(p: Parameters, x: Tensor) -> Tensor:
     """Wang et al. (2018): z_i = x_i + W_z Σ_j softmax_j(θ(x_i)ᵀ φ(x_j) / √d) g(x_j), over places (N, channels)."""
     theta, phi, g = p["project.weight"].chunk(3)
     b_theta, b_phi, b_g = p.bias("project").chunk(3)
     changed = []
     for x_i in x:
         scores = [(theta @ x_i + b_theta) @ (phi @ x_j + b_phi) / math.sqrt(len(theta)) for x_j in x]
-        changed.append(x_i + p.affine("out", soft(scores, [g @ x_j + b_g for x_j in x])))
+        changed.append(x_i + p.affine("out", weigh_softly(scores, [g @ x_j + b_g for x_j in x])))
     return torch.stack(changed)
 
 
 def luong(p: Parameters, score: Score, x: Tensor, memory: Tensor) -> Tensor:
     """Luong et al. (2015): the context is joined to the decoder's state before the word is chosen."""
-    context = over_memory(p.under("attention"), score, soft, x, memory)
+    context = attend_memory(p.select_part("attention"), score, weigh_softly, x, memory)
     return torch.stack([tanh(p.affine("join", torch.cat(pair))) for pair in zip(x, context, strict=True)])
 
 
@@ -168,7 +175,7 @@ def bahdanau(p: Parameters, score: Score, step: Step, x: Tensor, memory: Tensor,
     """Bahdanau et al. (2015): what h sees of the memory is fed into the cell with the input."""
     outputs = []
     for x_t in x:
-        (context,) = over_memory(p.under("attention"), score, soft, entries[0][None], memory)
-        entries = step(p.under("cell"), torch.cat([x_t, context]), entries)
+        (context,) = attend_memory(p.select_part("attention"), score, weigh_softly, entries[0][None], memory)
+        entries = step(p.select_part("cell"), torch.cat([x_t, context]), entries)
         outputs.append(entries[0])
     return torch.stack(outputs)

@@ -70,7 +70,7 @@ def lstm(p: Parameters, x: Tensor, entries: Vectors, candidate: Activation = tan
     return sigmoid(o) * tanh(c), c
 
 
-def projected(p: Parameters, x: Tensor, entries: Vectors) -> Vectors:
+def step_projected_lstm(p: Parameters, x: Tensor, entries: Vectors) -> Vectors:
     """Sak et al. (2014): two memory sizes; the gates are as wide as c, and h is a projection."""
     h, c = lstm(p, x, entries)
     return p["P.weight"] @ h, c
@@ -80,12 +80,12 @@ def peephole(p: Parameters, x: Tensor, entries: Vectors, late: bool = True) -> V
     """Gers and Schmidhuber (2000). o sees the new c if `late`, else the old one."""
     h, old = entries
     i, f, new, o = products(p, 4, x, h)
-    V_i, V_f, V_o = (seeing(p, gate, len(old)) for gate in "ifo")
+    V_i, V_f, V_o = (get_peephole(p, gate, len(old)) for gate in "ifo")
     c = sigmoid(f + V_f @ old) * old + sigmoid(i + V_i @ old) * tanh(new)
     return sigmoid(o + V_o @ (c if late else old)) * tanh(c), c
 
 
-def seeing(p: Parameters, gate: str, size: int) -> Tensor:
+def get_peephole(p: Parameters, gate: str, size: int) -> Tensor:
     """The matrix by which a gate sees c: full, diagonal, or zero."""
     V = p.get(f"V.{gate}.weight", torch.zeros(size, dtype=torch.float64))
     return V if V.dim() == 2 else torch.diag(V)
@@ -167,9 +167,9 @@ def min_lstm(p: Parameters, x: Tensor, entries: Vectors) -> Vectors:
     return (f / (f + i) * h + i / (f + i) * new,)
 
 
-def zoned_out(p: Parameters, x: Tensor, entries: Vectors, step: Step, share: float) -> Vectors:
+def apply_zoneout(p: Parameters, x: Tensor, entries: Vectors, step: Step, share: float) -> Vectors:
     """Krueger et al. (2017): out of training, each unit moves by the share that moves on average in training."""
-    after = step(p.under("cell"), x, entries)
+    after = step(p.select_part("cell"), x, entries)
     return tuple(share * old + (1 - share) * new for old, new in zip(entries, after, strict=True))
 
 
@@ -191,7 +191,7 @@ STEPS: dict[str, Step] = {  # by the names in `CELLS`
     "mingru": min_gru,
     "minlstm": min_lstm,
     "gru-d": gru_d,
-    "zoneout": partial(zoned_out, step=lstm, share=0.2),
+    "zoneout": partial(apply_zoneout, step=lstm, share=0.2),
     "orthogonal": elman,
     "spectral": gru_after,
 }

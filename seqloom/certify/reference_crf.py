@@ -10,7 +10,7 @@ from .reference_maths import Parameters
 Path = tuple[int, ...]
 
 
-def worth(p: Parameters, features: Tensor, path: Path) -> Tensor:
+def score_path(p: Parameters, features: Tensor, path: Path) -> Tensor:
     """The score of one path over features (T, D): each tag by itself, each pair of neighbors, both ends."""
     total = p["first"][path[0]] + p["last"][path[-1]]
     for element, tag in zip(features, path, strict=True):
@@ -26,9 +26,9 @@ def paths(p: Parameters, time: int) -> list[Path]:
 
 def surprise(p: Parameters, features: Tensor, path: Path) -> Tensor:
     """−log of e^score over the sum of e^score of all paths."""
-    every = sum(torch.exp(worth(p, features, other)) for other in paths(p, len(features)))
-    return torch.log(torch.as_tensor(every)) - worth(p, features, path)
+    every = sum(torch.exp(score_path(p, features, other)) for other in paths(p, len(features)))
+    return torch.log(torch.as_tensor(every)) - score_path(p, features, path)
 
 
 def best(p: Parameters, features: Tensor) -> Path:
-    return max(paths(p, len(features)), key=lambda path: float(worth(p, features, path).detach()))
+    return max(paths(p, len(features)), key=lambda path: float(score_path(p, features, path).detach()))

@@ -18,7 +18,7 @@ class Parameters(dict[str, Tensor]):
                 named[f"{path}.weight"] = part.weight
         return named
 
-    def under(self, prefix: str) -> "Parameters":
+    def select_part(self, prefix: str) -> "Parameters":
         """The weights of a part of the module, by their names in that part."""
         start = f"{prefix}."
         return Parameters({name[len(start) :]: value for name, value in self.items() if name.startswith(start)})

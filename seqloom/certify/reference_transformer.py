@@ -7,7 +7,17 @@ import torch
 from torch import Tensor
 
 from ..layers import TransformerConfig
-from .reference_attention import Sees, cross_attention, everything, hard, rotary, self_attention, soft, still, the_past
+from .reference_attention import (
+    Sees,
+    attend_self,
+    cross_attention,
+    keep_still,
+    pick_best,
+    rotary,
+    see_everything,
+    see_past,
+    weigh_softly,
+)
 from .reference_maths import Parameters, gelu, layer_norm, relu, rms_norm, silu
 
 Change = Callable[[Tensor], Tensor]  # of a whole sequence (T, D)
@@ -46,9 +56,9 @@ def normalize_each(p: Parameters, x: Tensor, normalize: str) -> Tensor:
 def residual(p: Parameters, x: Tensor, change: Change, norm: str, normalize: str) -> Tensor:
     """A residual connection with post-norm, pre-norm or ReZero."""
     if norm == "post":
-        return normalize_each(p.under("norm"), x + change(x), normalize)
+        return normalize_each(p.select_part("norm"), x + change(x), normalize)
     if norm == "pre":
-        return x + change(normalize_each(p.under("norm"), x, normalize))
+        return x + change(normalize_each(p.select_part("norm"), x, normalize))
     return x + p["share"] * change(x)  # rezero
 
 
@@ -56,8 +66,8 @@ def sees(config: TransformerConfig, causal: bool) -> Sees:
     """A causal window counts the element itself; one to both sides counts those beside it."""
     window = config.window
     if causal:
-        return (lambda i, j: i - window < j <= i) if window else the_past
-    return (lambda i, j: abs(i - j) <= window) if window else everything
+        return (lambda i, j: i - window < j <= i) if window else see_past
+    return (lambda i, j: abs(i - j) <= window) if window else see_everything
 
 
 def transformer(
@@ -74,25 +84,25 @@ def transformer(
 def stack_of(p: Parameters) -> list[Parameters]:
     """The parts that have weights, from the bottom up."""
     numbers = sorted({int(name.split(".")[1]) for name in p if name.startswith("layers.")})
-    return [p.under(f"layers.{number}") for number in numbers]
+    return [p.select_part(f"layers.{number}") for number in numbers]
 
 
 def apply(p: Parameters, config: TransformerConfig, causal: bool, x: Tensor, memory: Tensor | None) -> Tensor:
     """One part: positions, attention to the sequence or to the memory, the position-wise net, or the last norm."""
     if "table" in p:  # learned positions
         return torch.stack([element + p["table"][i] for i, element in enumerate(x)])
-    inner, width = p.under("layer"), config.key_size or x.shape[1] // config.heads
-    turn = rotary if config.positions == "rotary" else still
-    look = hard if config.hard_attention else soft
+    inner, width = p.select_part("layer"), config.key_size or x.shape[1] // config.heads
+    turn = rotary if config.positions == "rotary" else keep_still
+    look = pick_best if config.hard_attention else weigh_softly
 
     def change(z: Tensor) -> Tensor:
         if "project.weight" in inner:
-            return self_attention(inner, z, config.heads, width, sees(config, causal), turn, look)
+            return attend_self(inner, z, config.heads, width, sees(config, causal), turn, look)
         if "query.weight" in inner:
             assert memory is not None
             return cross_attention(inner, z, memory, config.heads, look)
         return feed_forward(inner, z, config.activation)
 
     if not inner:
-        return normalize_each(p.under("module.0"), x, config.norm_type)
+        return normalize_each(p.select_part("module.0"), x, config.norm_type)
     return residual(p, x, change, config.norm, config.norm_type)

@@ -19,7 +19,7 @@ def data(
 ) -> None:
     """Read the data of a recipe and show it: examples as the model sees them, and a report. Nothing is trained."""
     from ..config.recipe import Recipe
-    from ..errors import printable
+    from ..errors import escape_unprintable
 
     read = Recipe.read(recipe, *(overrides or []))
     read.check_data()
@@ -32,11 +32,12 @@ def data(
     from .terminal import notes
 
     for sentence in read.notes:
-        notes.print(printable(sentence))
+        notes.print(escape_unprintable(sentence))
     settled, sentence, _ = settle(read)
     task, prepared = declare_with_start(settled)[0].prepare(settled.resolved(), lambda sentence: None)
     if as_json:
         print_whole(data_json(task, prepared) | {"settings": settled.resolved().model_dump(mode="json")})
         return
     for line in (*[sentence] * bool(sentence), *describe_all(task, prepared)):
-        print(textwrap.fill(printable(line), WIDTH, subsequent_indent="    ", drop_whitespace=not line.startswith(" ")))
+        flush = not line.startswith(" ")
+        print(textwrap.fill(escape_unprintable(line), WIDTH, subsequent_indent="    ", drop_whitespace=flush))

@@ -47,7 +47,7 @@ def show_version(flag: bool) -> None:
         raise typer.Exit
 
 
-def before_any_command(
+def prepare_command(
     version: Annotated[
         bool, typer.Option("--version", is_eager=True, callback=show_version, help="Print the version.")
     ] = False,
@@ -63,7 +63,7 @@ def build_app(names: Iterable[str] = COMMANDS) -> typer.Typer:
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
-    built.callback()(before_any_command)
+    built.callback()(prepare_command)
     for name in names:
         built.command()(getattr(import_module(COMMANDS[name], __package__), name))
     return built

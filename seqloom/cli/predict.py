@@ -86,7 +86,7 @@ def predict(
     from ..runs.run import load
 
     loaded, skipped = load(run, int8=output.int8), SkippedRows()
-    ask = replace(decoding_options(search, sampling, rules, output, answer.draw), max_length=answer.max_length)
+    ask = replace(make_decoding_options(search, sampling, rules, output, answer.draw), max_length=answer.max_length)
     if not loaded.task.shape.answers_in_text:  # the likeliest of them are shown, and nothing is searched for
         ask = replace(ask, best=0)
     plain = ask == type(ask)(1)
@@ -135,7 +135,7 @@ def check_predict_options(request: InputOptions, table: TableOptions, as_json: b
         check_table(table.out, request.file)
 
 
-def decoding_options(
+def make_decoding_options(
     search: BeamOptions, sampling: SamplingOptions, rules: RuleOptions, output: WritingOptions, draw: int
 ) -> "DecodingOptions":
     """How answers are searched for, as the options say it, but for the beam size: one by one."""
@@ -184,7 +184,7 @@ def open_inputs(loaded: "Run", request: InputOptions, skipped: "SkippedRows") ->
         elif request.file:
             table = loaded.task.read_inputs(request.file, reading, skipped)
         else:
-            table = given_inputs(loaded, request.inputs)
+            table = list_given_inputs(loaded, request.inputs)
         if (tag := request.tag) is not None:
             from ..data.formats.lines import Fault
 
@@ -193,7 +193,7 @@ def open_inputs(loaded: "Run", request: InputOptions, skipped: "SkippedRows") ->
         yield table
 
 
-def given_inputs(loaded: "Run", texts: list[str] | None) -> "InputFile":
+def list_given_inputs(loaded: "Run", texts: list[str] | None) -> "InputFile":
     """Arguments, which are texts or names of images or sounds, or else the lines of standard input."""
     from ..data.inputs import ALONE, Input, InputFile, file_input
     from .follow import read_stdin

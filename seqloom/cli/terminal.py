@@ -12,7 +12,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Column, Table
 
 from ..counts import format_count
-from ..errors import printable
+from ..errors import escape_unprintable
 from ..runs.json_output import make_record_json, print_line
 
 if TYPE_CHECKING:
@@ -51,12 +51,12 @@ class _Lines:
     def __call__(self, record: "Record") -> None:
         if record.kind == "note":
             self.steps = record.details.get("steps", self.steps)
-            notes.print(printable(record.text))
+            notes.print(escape_unprintable(record.text))
         elif record.scores:
             line = str(record).replace("  ", f" of {self.steps:,}  ", 1)
             if record.step:  # before the first one nothing is known about the time
                 line += f"  {record.seconds / record.step * (self.steps - record.step):.0f} s left"
-            notes.print(printable(line))
+            notes.print(escape_unprintable(line))
 
 
 @contextmanager
@@ -77,12 +77,14 @@ def _bar() -> Iterator[Callable[["Record"], None]]:
 
         def show(record: "Record") -> None:
             if record.kind == "note":
-                notes.print(printable(record.text), soft_wrap=False)  # between words; files have a line for each note
+                notes.print(
+                    escape_unprintable(record.text), soft_wrap=False
+                )  # between words; files have a line for each note
                 if record.details:
                     progress.update(bar, total=record.details["steps"])
                 return
             scores.update(record.scores)
-            numbers = printable(str(replace(record, scores=scores)).split("  ", 1)[1])
+            numbers = escape_unprintable(str(replace(record, scores=scores)).split("  ", 1)[1])
             progress.update(bar, completed=record.step, numbers=numbers, visible=True)
 
         yield show
@@ -125,10 +127,10 @@ def show_page(text: str) -> None:
 
 def show_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str | None = None) -> None:
     """Texts as they are: none of them is markup, and what a terminal would obey is shown."""
-    shown = None if title is None else printable(title)
-    table = Table(*map(printable, columns), title=shown, title_justify="left", box=box.SIMPLE_HEAD)
+    shown = None if title is None else escape_unprintable(title)
+    table = Table(*map(escape_unprintable, columns), title=shown, title_justify="left", box=box.SIMPLE_HEAD)
     for row in rows:
-        table.add_row(*map(printable, row))
+        table.add_row(*map(escape_unprintable, row))
     width = None if sys.stdout.isatty() else WIDE
     Console(highlight=False, markup=False, emoji=False, width=width).print(table)
 
@@ -156,7 +158,7 @@ def show_scores(reports: Sequence[dict[str, Any]]) -> None:
         show_lengths(report["scores"])
         show_classes(report["scores"])
         if sentence := describe_defeat(report.get("validation_scores", {}), report["run"]):
-            print(printable(sentence))
+            print(escape_unprintable(sentence))
 
 
 def describe_defeat(scores: Mapping[str, Any], run: str) -> str:
@@ -195,7 +197,7 @@ def compare_scores(reports: Sequence[dict[str, Any]]) -> None:
         rows.append([name, *cells, _best_baseline(known, better), better])
     show_table(["score (95 % interval)", *(report["run"] for report in reports), "best baseline", "better is"], rows)
     parts = {f"{format_count(report['examples'], 'example')} of {report['split']}" for report in reports}
-    print(printable("scored on " + "; ".join(sorted(parts))))
+    print(escape_unprintable("scored on " + "; ".join(sorted(parts))))
     if len({(report["task"], report["split"], report["examples"]) for report in reports}) > 1:
         print("these runs were scored on different examples, so their scores cannot be compared")
 
@@ -282,7 +284,7 @@ def show_search(trials: Sequence["Trial"], importances: dict[str, float]) -> Non
     rows = [
         [
             str(trial.number),
-            *(_short(trial.settings.get(name)) for name in names),
+            *(_format_value(trial.settings.get(name)) for name in names),
             _number(trial.value),
             trial.state,
             str(trial.folder),
@@ -297,5 +299,5 @@ def show_search(trials: Sequence["Trial"], importances: dict[str, float]) -> Non
         show_table(["setting", "importance", ""], bars)
 
 
-def _short(value: object) -> str:
+def _format_value(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)

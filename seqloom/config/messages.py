@@ -27,7 +27,7 @@ def literal(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        return f'"{"".join(ESCAPES.get(character) or _printable(character) for character in value)}"'
+        return f'"{"".join(ESCAPES.get(character) or _escape_character(character) for character in value)}"'
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(literal, value))}]"
     if isinstance(value, dict):
@@ -39,7 +39,7 @@ def literal(value: object) -> str:
 
 def escape_text(text: str) -> str:
     """A text without quotes, on one line."""
-    return "".join(map(_printable, text))
+    return "".join(map(_escape_character, text))
 
 
 def format_value(value: object) -> str:
@@ -47,7 +47,7 @@ def format_value(value: object) -> str:
     return _cut(literal(value))
 
 
-def _printable(character: str) -> str:
+def _escape_character(character: str) -> str:
     if character.isprintable():
         return character
     return f"\\u{ord(character):04x}" if ord(character) < 0x10000 else f"\\U{ord(character):08x}"
@@ -139,7 +139,7 @@ def fault(model: type[Section], error: ValidationError) -> tuple[tuple[str, ...]
     first = next((one for one in faults if one["type"] == "extra_forbidden"), faults[0])
     path, value = tuple(map(str, first["loc"])), first["input"]
     if first["type"] in ("extra_forbidden", "invalid_key"):
-        return path, unknown(model, path)
+        return path, explain_unknown_setting(model, path)
     declared = settings(model)
     known = next((path[:end] for end in range(len(path), 0, -1) if ".".join(path[:end]) in declared), ())
     name = ".".join(known)
@@ -152,26 +152,26 @@ def fault(model: type[Section], error: ValidationError) -> tuple[tuple[str, ...]
     if known:
         # A list is at fault where it is not even one value, and in one of its items: that one tells more.
         value = max(faults, key=lambda one: len(one["loc"]) if one["loc"][: len(known)] == known else 0)["input"]
-        return known, wrong_value(name, declared[name].allowed, declared[name].choices, value)
+        return known, explain_wrong_value(name, declared[name].allowed, declared[name].choices, value)
     if first["type"] == "model_type":
         return path, f"{'.'.join(path) or 'a recipe'} must be a table of settings, not {format_value(value)}"
-    return path, unknown(model, (*path, str(value)))  # a key that is not even Unicode
+    return path, explain_unknown_setting(model, (*path, str(value)))  # a key that is not even Unicode
 
 
-def wrong_value(name: str, allowed: str, choices: Sequence[str], value: object) -> str:
+def explain_wrong_value(name: str, allowed: str, choices: Sequence[str], value: object) -> str:
     """The sentence for a value that is not allowed."""
     near = get_close_matches(value, choices, 1) if isinstance(value, str) else []
     hint = f"; did you mean {literal(near[0])}?" if near else ""
     return f"{name} must be {allowed}, not {format_value(value)}{hint}"
 
 
-def wrong_choice(path: Sequence[str], choices: Sequence[str], value: object) -> "MisplacedSetting":
+def explain_wrong_choice(path: Sequence[str], choices: Sequence[str], value: object) -> "MisplacedSetting":
     """The same where the value decides what else there is."""
     allowed = "one of " + ", ".join(map(literal, choices))
-    return MisplacedSetting(path, wrong_value(".".join(path), allowed, choices, value))
+    return MisplacedSetting(path, explain_wrong_value(".".join(path), allowed, choices, value))
 
 
-def unknown(model: type[Section], path: Sequence[str]) -> str:
+def explain_unknown_setting(model: type[Section], path: Sequence[str]) -> str:
     """The error sentence for a setting that does not exist."""
     name, section, names = ".".join(path), ".".join(path[:-1]), list(settings(model))
     simple = all(part.isidentifier() for part in path)

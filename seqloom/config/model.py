@@ -241,7 +241,7 @@ class EncoderDecoderModel(GeneratorModel):
         sides: dict[str, Architecture] = {name: self.side(name) for name in SIDES}
         return self.complete().model_copy(update={**sides, "embedding": self.embedding or sides["decoder"].sizes[0]})
 
-    def same_as_above(self, table: str) -> set[str]:
+    def list_same_settings(self, table: str) -> set[str]:
         side: Architecture = getattr(self, table)
         same = {name for name in list_inherited(type(self), type(side)) if getattr(self, name) == getattr(side, name)}
         return same | ({"kind"} if self.kind == side.kind else set())

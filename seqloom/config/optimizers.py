@@ -20,7 +20,7 @@ BETA1 = 0.9  # how slowly the mean of the gradients changes
 
 
 @cache
-def without_compiler(kind: type[Optimizer]) -> type[Any]:
+def skip_compiler(kind: type[Optimizer]) -> type[Any]:
     """The same optimizer, whose methods do not begin by importing torch's compiler, some 1,000 modules. torch's own do,
     only to tell it that they are not to be compiled."""
     from torch import no_grad
@@ -36,14 +36,14 @@ def build_adamw(groups: Groups, settings: Train) -> Optimizer:
     """Decays apart from the gradient (Loshchilov and Hutter, 2019)."""
     from torch.optim import AdamW
 
-    return without_compiler(AdamW)(groups, lr=settings.learning_rate, betas=(BETA1, settings.beta2), fused=True)
+    return skip_compiler(AdamW)(groups, lr=settings.learning_rate, betas=(BETA1, settings.beta2), fused=True)
 
 
 def build_adam(groups: Groups, settings: Train) -> Optimizer:
     """Decays within the gradient, as in torch."""
     from torch.optim import Adam
 
-    return without_compiler(Adam)(groups, lr=settings.learning_rate, betas=(BETA1, settings.beta2), fused=True)
+    return skip_compiler(Adam)(groups, lr=settings.learning_rate, betas=(BETA1, settings.beta2), fused=True)
 
 
 def build_radam(groups: Groups, settings: Train) -> Optimizer:
@@ -51,14 +51,14 @@ def build_radam(groups: Groups, settings: Train) -> Optimizer:
     from torch.optim import RAdam
 
     betas = BETA1, settings.beta2
-    return without_compiler(RAdam)(groups, lr=settings.learning_rate, betas=betas, decoupled_weight_decay=True)
+    return skip_compiler(RAdam)(groups, lr=settings.learning_rate, betas=betas, decoupled_weight_decay=True)
 
 
 def build_sgd(groups: Groups, settings: Train) -> Optimizer:
     """Decays within the gradient, as in torch. Not fused: it would fail where a gradient comes late."""
     from torch.optim import SGD
 
-    return without_compiler(SGD)(groups, lr=settings.learning_rate, momentum=settings.momentum)
+    return skip_compiler(SGD)(groups, lr=settings.learning_rate, momentum=settings.momentum)
 
 
 MOMENTUM = ("sgd",)  # those that read train.momentum

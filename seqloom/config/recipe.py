@@ -21,7 +21,7 @@ from . import owners, toml
 from .builtin import builtin, read_builtin
 from .contradictions import CHECKS, LABELERS
 from .data import Data as Data
-from .messages import MisplacedSetting, Setting, escape_text, fault, format_value, settings, wrong_choice
+from .messages import MisplacedSetting, Setting, escape_text, explain_wrong_choice, fault, format_value, settings
 from .model import SIDES, model_class, model_union
 from .model import Model as Model
 from .names import RENAMED_RECIPES
@@ -82,7 +82,7 @@ class Recipe(Section):
             check_given(recipe._adopt(recipe.model.start), explicit, recipe.model.start)
             recipe = recipe.changed(FROM, recipe.model.start)
         explicit_names = () if builtin_one else name_all(values)
-        recipe = recipe._leaving(open_names, explicit_names, adapts=not builtin_one or bool(recipe.data.sample))
+        recipe = recipe._remember_open(open_names, explicit_names, adapts=not builtin_one or bool(recipe.data.sample))
         return recipe.override(*overrides)
 
     @classmethod
@@ -91,7 +91,7 @@ class Recipe(Section):
         if isinstance(values, dict):
             values, open_names = take_open(values, str(values.get("task", DEFAULT)))
         try:
-            return _validate(values)._leaving(open_names, (), adapts=False)
+            return _validate(values)._remember_open(open_names, (), adapts=False)
         except MisplacedSetting as error:
             raise RecipeError(str(error)) from None
 
@@ -109,7 +109,7 @@ class Recipe(Section):
         """The recipe with one setting changed, such as `changed("train.steps", 1234)`."""
         return self._with({name: value}, _keep)
 
-    def taking(self, other: "Recipe") -> "Recipe":
+    def take_settings(self, other: "Recipe") -> "Recipe":
         """The recipe with what another one of the same task says: what stands in its file, or it was changed by. Of
         what a built-in one has by itself, only its sample counts, beside another."""
         names = [name for name in settings(type(other)) if name in other.__dict__["explicit"]]
@@ -142,16 +142,16 @@ class Recipe(Section):
             chosen = class_of(values)
         except MisplacedSetting as error:
             raise RecipeError(str(error)) from None
-        values, notes = self._fitting(values, chosen, news)
+        values, notes = self._fit_values(values, chosen, news)
         for name, value in news.items():
             _set(values, name, parse(value, toml.find_setting(chosen, name)), news)
         recipe = Recipe.of(values)
         recipe.__dict__["notes"] = (*self.notes, *notes)
         left = self.__dict__.get("left_open", frozenset()) - set(news) | open_names
         explicit = (self.__dict__.get("explicit", frozenset()) | set(news)) - open_names
-        return recipe._leaving(left, explicit, self.__dict__.get("adapts", False))
+        return recipe._remember_open(left, explicit, self.__dict__.get("adapts", False))
 
-    def _leaving(self, open_names: Iterable[str], explicit: Iterable[str], adapts: bool) -> "Recipe":
+    def _remember_open(self, open_names: Iterable[str], explicit: Iterable[str], adapts: bool) -> "Recipe":
         """The same, remembering what it leaves open and what it says; with `adapts`, all else is open to own data."""
         self.__dict__ |= {"left_open": frozenset(open_names), "explicit": frozenset(explicit), "adapts": adapts}
         return self
@@ -165,16 +165,16 @@ class Recipe(Section):
         steps = {"train.steps"} if self.train.time else set()
         return (left | (set(OPENABLE.get(self.task, ())) - explicit)) - steps
 
-    def settled(self, values: Mapping[str, Any], about: About) -> "Recipe":
+    def settle(self, values: Mapping[str, Any], about: About) -> "Recipe":
         """The recipe with values for what was open, and nothing left open."""
         recipe = self._apply({name: value for name, value in values.items() if name in CHOOSING}, _keep)
         known = settings(type(recipe))  # a kind may lack what another has: the size of a linear one
         recipe = recipe._apply({name: value for name, value in values.items() if name in known}, _keep)
         copy = recipe.model_copy(update={"about": about})
         copy.__dict__["notes"] = self.notes
-        return copy._leaving((), (), adapts=False)
+        return copy._remember_open((), (), adapts=False)
 
-    def _fitting(
+    def _fit_values(
         self, values: dict[str, Any], chosen: type["Recipe"], news: Mapping[str, Any]
     ) -> tuple[dict[str, Any], list[str]]:
         """The values that the chosen class has settings for, and a note on others that were not at their default."""
@@ -229,7 +229,7 @@ class Recipe(Section):
 
     def to_toml(self, comments: bool) -> str:
         """All of it as TOML that reads back equal. Comments give help, choices, and what derived settings become."""
-        choices = {"task": tuple(USES), "kind": fitting_kinds(self.task)}
+        choices = {"task": tuple(USES), "kind": list_kinds(self.task)}
         return toml.write(self, self.resolved(), comments, choices, self.find_open())
 
     @classmethod
@@ -261,7 +261,7 @@ class Recipe(Section):
         return owners.explain_unknown(cls.task_name(), cls.kinds(), path, settings(cls))
 
 
-def fitting_kinds(task: str) -> tuple[str, ...]:
+def list_kinds(task: str) -> tuple[str, ...]:
     """The kinds that a task may have."""
     numbers = task == "forecast" or task in LABELERS
     return tuple(kind for kind in owners.find_kinds(task) if numbers or not ARCHITECTURES[kind].only_numbers)
@@ -271,13 +271,13 @@ def class_of(values: object) -> type[Recipe]:
     """The class of a recipe with these values: its task and kinds choose it."""
     task, model = (values.get("task", DEFAULT), values.get("model")) if isinstance(values, dict) else (DEFAULT, {})
     if task not in USES:
-        raise wrong_choice(["task"], tuple(USES), task)
+        raise explain_wrong_choice(["task"], tuple(USES), task)
     kinds = [DEFAULT_KIND]
     for path in (["model"], ["model", "encoder"], ["model", "decoder"]):
         table = model if len(path) == 1 or not isinstance(model, dict) else model.get(path[1])
         kind = table.get("kind", kinds[0]) if isinstance(table, dict) else kinds[0]
         if not isinstance(kind, str) or kind not in ARCHITECTURES:
-            raise wrong_choice([*path, "kind"], fitting_kinds(task), kind)
+            raise explain_wrong_choice([*path, "kind"], list_kinds(task), kind)
         kinds = [kind] if len(path) == 1 else [*kinds, kind]
     return _compose(task, model_class(USES[task].model, *kinds))
 
@@ -309,7 +309,7 @@ def _values(table: Section) -> dict[str, Any]:
     for name in type(table).model_fields:
         value = getattr(table, name)
         values[name] = _values(value) if isinstance(value, Section) else value
-        for same in table.same_as_above(name) if isinstance(value, Section) else ():
+        for same in table.list_same_settings(name) if isinstance(value, Section) else ():
             values[name].pop(same)
     return values
 

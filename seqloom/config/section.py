@@ -33,7 +33,7 @@ class Section(BaseModel):
         """Why there is no such setting in this tree of tables, if more is known than that."""
         return ""
 
-    def same_as_above(self, table: str) -> set[str]:
+    def list_same_settings(self, table: str) -> set[str]:
         """The settings of a table inside this one that are as in this one, so that they need not be written."""
         return set()
 

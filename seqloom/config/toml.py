@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import RecipeError
-from .messages import Setting, escape_text, format_value, literal, settings, unknown
+from .messages import Setting, escape_text, explain_unknown_setting, format_value, literal, settings
 from .opening import AUTO
 from .section import Section
 
@@ -79,7 +79,7 @@ def find_setting(model: type[Section], name: str) -> Setting:
         return names[name]
     if inside := [other for other in names if other.startswith(f"{name}.")]:
         raise RecipeError(f"{name} is a table of settings; {inside[0]} is one of them")
-    raise RecipeError(unknown(model, name.split(".")))
+    raise RecipeError(explain_unknown_setting(model, name.split(".")))
 
 
 def split_assignment(text: str) -> tuple[str, str]:
@@ -160,7 +160,7 @@ def _table(
             derived = comments and value != final
             yield f"{key} = {literal(value)}" + (f"  # derived: {literal(final)}" if derived else "")
         else:
-            lines = list(_table(value, final, inner, comments, choices, open_names, table.same_as_above(key)))
+            lines = list(_table(value, final, inner, comments, choices, open_names, table.list_same_settings(key)))
             if lines:
                 yield from ("", *(_comment(fields[key].description or "") if comments else []), f"[{inner}]", *lines)
 

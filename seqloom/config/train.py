@@ -39,7 +39,7 @@ Time = Annotated[Text, AfterValidator(_check_time)]
 Steps = Annotated[int, Field(ge=0, le=10**9)]
 
 
-def even_part(whole: int, most: int) -> int:
+def find_even_part(whole: int, most: int) -> int:
     """The largest part of `whole` steps that divides them, from half of `most` to `most`; the whole, if none does."""
     return next((part for part in range(min(whole, most), most // 2, -1) if whole % part == 0), whole)
 
@@ -158,7 +158,7 @@ class Train(Family):
                 "validate_every": validate_every,
                 "validation_tokens": self.validation_tokens
                 or max(1, validate_every * self.batch_tokens * self.accumulate_batches // 10),
-                "checkpoint_every": self.checkpoint_every or even_part(validate_every, usual),
+                "checkpoint_every": self.checkpoint_every or find_even_part(validate_every, usual),
             }
         )
 

@@ -99,7 +99,7 @@ def read_documents(files: Sequence[str], data: Data, skipped: SkippedRows) -> It
 
 def read_keyed(files: Sequence[str], data: Data, columns: tuple[str, ...], skipped: SkippedRows) -> Iterator[Example]:
     """The documents of tables, each with what stands in other columns."""
-    reading = Reading.of(data, (data.target, *columns)).allowing((data.group,))
+    reading = Reading.of(data, (data.target, *columns)).allow_blank((data.group,))
     for file in files:
         if detect_format(file, data.format) in ("txt", "abc", "fasta"):
             raise DataError(f"there is no column {columns[0]!r}: only tables have columns to divide texts by", file)

@@ -125,7 +125,7 @@ def read_rows(file: str, format: str, schema: Schema, notes: list[str]) -> Input
     series = (data.series,) if data.series and numeric else ()
     reading = Reading.of(data, schema.columns + series)
     several = tuple(name for side in sides if len(side.columns) > 1 for name in side.columns)
-    reading = reading.allowing(sides[0].columns if numeric else several)
+    reading = reading.allow_blank(sides[0].columns if numeric else several)
     columns, rows, last = open_rows(file, format, reading, notes)
     stripped = (row if isinstance(row, Fault) else strip_row(row, reading) for row in rows)
     spans = [slice(*both) for both in pairwise(accumulate((len(side.columns) for side in sides), initial=0))]
@@ -174,10 +174,10 @@ def text_input(row: Row | Fault, spans: Sequence[slice], schema: Schema, columns
     if isinstance(placed, Fault):
         return placed
     [values, file, line] = placed
-    return Input(values[0], one_or_all(values), row_of(row, columns), file, line)
+    return Input(values[0], unpack_single(values), row_of(row, columns), file, line)
 
 
-def one_or_all(values: tuple[Any, ...]) -> Any:
+def unpack_single(values: tuple[Any, ...]) -> Any:
     return values[0] if len(values) == 1 else values
 
 
@@ -209,7 +209,7 @@ def read_numbers(
         row = begins.pop(sequence[2])
         name = row.values[-1] if data.series else str(row.line)
         cells = {data.series: name} if data.series else row_of(row, columns)
-        yield Input(name, one_or_all(sequence[0]), cells, row.file, row.line)
+        yield Input(name, unpack_single(sequence[0]), cells, row.file, row.line)
 
 
 def read_file_names(file: str, format: str, schema: Schema, notes: list[str]) -> InputFile:

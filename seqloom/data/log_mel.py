@@ -48,7 +48,7 @@ class LogMel:
         """How much each frequency of the transform counts in each band, (bins / 2 + 1, bands): triangles whose
         corners are equally far apart on the mel scale, from 0 to half of the sample rate."""
         rate, bands = self.settings.rate, self.settings.bands
-        corners = from_mel(np.linspace(0, to_mel(rate / 2), bands + 2))
+        corners = convert_from_mel(np.linspace(0, to_mel(rate / 2), bands + 2))
         low, middle, high = corners[:-2], corners[1:-1], corners[2:]
         frequency = np.fft.rfftfreq(self.bins, 1 / rate)[:, None]
         weights = np.minimum((frequency - low) / (middle - low), (high - frequency) / (high - middle)).clip(0)
@@ -79,7 +79,7 @@ def to_mel(frequency: float) -> float:
     return float(2595 * np.log10(1 + frequency / 700))
 
 
-def from_mel(mel: Doubles) -> Doubles:
+def convert_from_mel(mel: Doubles) -> Doubles:
     return 700 * (10 ** (mel / 2595) - 1)
 
 

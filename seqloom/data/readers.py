@@ -109,10 +109,10 @@ def read_cells(files: Sequence[str], schema: Schema, skipped: SkippedRows) -> It
     reading = Reading.of(data, schema.columns + tuple(schema.keys.values()) + series)
     group = tuple(column for name, column in schema.keys.items() if name == "group")  # none is a group of one row
     if numeric:
-        reading = reading.allowing(schema.sides["source"].columns + group)
+        reading = reading.allow_blank(schema.sides["source"].columns + group)
     else:  # of several columns that make one text, some may be empty
         several = (name for side in schema.sides.values() if len(side.columns) > 1 for name in side.columns)
-        reading = reading.allowing((*several, *group))
+        reading = reading.allow_blank((*several, *group))
     ends = accumulate((*(len(side.columns) for side in schema.sides.values()), *[1] * len(schema.keys)), initial=0)
     spans = [slice(*both) for both in pairwise(ends)]
     rows = read_rows(files, reading, skipped)

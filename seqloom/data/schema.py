@@ -118,7 +118,7 @@ class Schema:
         columns = {"group": self.data.group, "time": self.data.split_time}
         return replace(self, keys={name: column for name, column in columns.items() if column})
 
-    def knowing(self, fields: Mapping[str, FittedField]) -> "Schema":
+    def reuse_fields(self, fields: Mapping[str, FittedField]) -> "Schema":
         """The same with fields that are not fitted any more; a side that is not named is fitted as before."""
         content = json.dumps({name: field.to_json() for name, field in fields.items()}, sort_keys=True)
         sides = {

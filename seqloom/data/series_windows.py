@@ -246,8 +246,15 @@ def _make_report(
     for part, windows in parts.items():
         values = np.concatenate([series.values[span] for series, span in parted[part]])
         missing = float(np.isnan(values).mean()) if values.size else 0.0
-        lengths = {"tokens": len(values), "longest": windows.context, "mean": float(windows.context)}
-        side = SideReport(**lengths, cut=0, dropped=0, unknown_share=0.0, missing_share=missing)
+        side = SideReport(
+            tokens=len(values),
+            longest=windows.context,
+            mean=windows.context,
+            cut=0,
+            dropped=0,
+            unknown_share=0.0,
+            missing_share=missing,
+        )
         splits[part] = SplitReport(examples=len(windows), dropped=0, repeated=0, overlap=0, sides={"rows": side})
     return DataReport(
         rows_read=rows,

@@ -61,19 +61,19 @@ class Stream(Places):
         self.documents = documents
 
     def targets(self, places: Rows) -> Numbers:
-        within, start, length = self._where(places)
+        within, start, length = self._locate(places)
         values = self.documents.values
         # A document that ends the text has nothing behind it to look up, hence the minimum.
         tokens = values[np.minimum(start + within, len(values) - 1)] if len(values) else np.zeros_like(within)
         return np.where(within == length, END, tokens).astype(np.int64)
 
     def inputs(self, places: Rows) -> Numbers:
-        within, start, _ = self._where(places)
+        within, start, _ = self._locate(places)
         values = self.documents.values
         tokens = values[np.maximum(start + within - 1, 0)] if len(values) else np.zeros_like(within)
         return np.where(within == 0, START, tokens).astype(np.int64)
 
-    def _where(self, places: Rows) -> tuple[Rows, Rows, Rows]:
+    def _locate(self, places: Rows) -> tuple[Rows, Rows, Rows]:
         """Of each place: how far into its document it is, where that starts among the values, and how long it is."""
         document = np.searchsorted(self.begins, places, side="right") - 1
         start = self.documents.offsets[document]

@@ -50,7 +50,7 @@ def check_model(
     """Differences at each size; refused if one is too large. `steps` is the only length, where there is one; a row has
     at `least` so many elements."""
     model = model.eval()
-    longest = longest_of(model)
+    longest = find_longest(model)
     sizes = [(batch, steps or max(1, min(length, longest - 1))) for batch, length in SIZES]
     with torch.no_grad():
         check = check_generator if model.generates else check_labeler
@@ -142,6 +142,6 @@ def draw_inputs(
     return draw.standard_normal(size).astype(np.float32)
 
 
-def longest_of(model: nn.Module) -> int:
+def find_longest(model: nn.Module) -> int:
     """How many elements a model can read: any number, but for learned positions."""
     return min(filter(None, (getattr(part, "longest", None) for part in model.modules())), default=10**6)

@@ -53,7 +53,7 @@ class Prediction:
         """How sure the model is of it, from 0 to 1, by name; nothing where there is no such number."""
         return {}
 
-    def by_class(self) -> dict[str, float]:
+    def get_class_probabilities(self) -> dict[str, float]:
         """The probabilities of classes that it says."""
         return {}
 
@@ -169,13 +169,13 @@ class Field(ABC):
         """The elements of one encoded value as a model sees them, each in words or figures."""
         return [format_numbers(element) for element in encoded]
 
-    def known_rows(self, encoded: Ragged) -> NDArray[np.int64]:
+    def find_known_rows(self, encoded: Ragged) -> NDArray[np.int64]:
         """The rows that hold nothing but what was learned: the others have no loss."""
         return np.arange(len(encoded))
 
     def check_known(self, encoded: Ragged, raws: Sequence[Raw], side: str) -> None:
         """Refuse to train on what a field that was fitted before does not know."""
-        known = self.known_rows(encoded)
+        known = self.find_known_rows(encoded)
         if len(known) < len(encoded):
             row = int(np.setdiff1d(np.arange(len(encoded)), known)[0])
             raise DataError(f"the training examples have the {side} {raws[row]!r}, which this run has never learned")

@@ -56,7 +56,7 @@ def _parts_of_long(unit: str) -> Iterator[str]:
         yield JOINER + token
 
 
-def visible(text: str) -> str:
+def show_invisible(text: str) -> str:
     """`text` with everything in it that leaves no mark on paper made visible."""
     shown = text.translate(VISIBLE)
     return shown if shown.isprintable() else "".join(map(_escape, shown))

@@ -59,7 +59,7 @@ class ImageTokens(SymbolField, ImageField):
         kept = _sample(image for [image] in raws)
         assert kept, "there are training examples"
         cut = np.concatenate([cut_up(image[None], side)[0] for image in kept])
-        return cls(kept[0].shape, side, typical(cut, min(most or DEFAULT_SIZE, 1 << 15)))
+        return cls(kept[0].shape, side, choose_typical(cut, min(most or DEFAULT_SIZE, 1 << 15)))
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Self:
@@ -165,7 +165,7 @@ def nearest(squares: Bytes, known: Bytes | Singles) -> NDArray[np.int64]:
     return np.concatenate(codes) if codes else np.empty(0, dtype=np.int64)
 
 
-def typical(squares: Bytes, most: int) -> Bytes:
+def choose_typical(squares: Bytes, most: int) -> Bytes:
     """At most so many squares, no two alike, that all others are near to: the same every time."""
     different, counts = np.unique(squares, axis=0, return_counts=True)
     if len(different) <= most:

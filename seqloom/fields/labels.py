@@ -41,7 +41,7 @@ class LabelPrediction(Prediction):
     def measures(self) -> dict[str, float]:
         return {"probability": self.probability}
 
-    def by_class(self) -> dict[str, float]:
+    def get_class_probabilities(self) -> dict[str, float]:
         return {self.output: self.probability}
 
 
@@ -55,7 +55,7 @@ class LabelSetPrediction(Prediction):
     def measures(self) -> dict[str, float]:
         return {"probability": math.exp(self.score)}
 
-    def by_class(self) -> dict[str, float]:
+    def get_class_probabilities(self) -> dict[str, float]:
         return self.probabilities
 
 
@@ -135,7 +135,7 @@ class Label(NameField):
     def split(cls, raw: str) -> list[str]:
         return [raw]
 
-    def known_rows(self, encoded: Ragged) -> NDArray[np.int64]:
+    def find_known_rows(self, encoded: Ragged) -> NDArray[np.int64]:
         return np.flatnonzero(encoded.values != NONE)
 
     def head(self, features: int, recipe: Recipe, weights: Sequence[float] = ()) -> Head:

@@ -53,7 +53,7 @@ class Numbers(ArrayField):
     def from_json(cls, values: dict[str, Any]) -> Self:
         mean, spread, gaps = (values.get(key) for key in ("mean", "spread", "gaps"))
         lists = isinstance(mean, list) and isinstance(spread, list) and len(mean) == len(spread) > 0
-        if not lists or not isinstance(gaps, bool) or not all(map(_usable, mean, spread)):  # type: ignore[arg-type]
+        if not lists or not isinstance(gaps, bool) or not all(map(_is_usable, mean, spread)):  # type: ignore[arg-type]
             raise RunError("the scale of the source is not a mean and a spread above 0 for each variable")
         return cls(mean, spread, gaps)  # type: ignore[arg-type]
 
@@ -134,6 +134,6 @@ def count_since_known(known: NDArray[np.bool_]) -> Singles:
     return (steps - before).astype(np.float32)
 
 
-def _usable(mean: object, spread: object) -> bool:
+def _is_usable(mean: object, spread: object) -> bool:
     numbers = isinstance(mean, float | int) and isinstance(spread, float | int)
     return numbers and abs(mean) < 1e38 and 0 < spread < 1e38  # type: ignore[arg-type,operator]

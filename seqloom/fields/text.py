@@ -23,7 +23,7 @@ from ..data.vocabulary import END, PAD, SPECIALS, START, UNKNOWN, Vocabulary
 from ..errors import RunError
 from ..search import Hypothesis
 from .base import Body, Limits, Prediction, SymbolField, pick_evenly
-from .cutting import CODE_POINTS, Cut, code_points, count_characters, count_words, visible
+from .cutting import CODE_POINTS, Cut, code_points, count_characters, count_words, show_invisible
 from .id_table import UnitTable
 from .spelling import spell_vocabulary
 from .subwords import UNIT, BytePairs, Pieces
@@ -177,7 +177,7 @@ class Characters(Text):
         return "".join(self.symbols[number] for number in ids if number not in SILENT)
 
     def names(self, ids: Iterable[int]) -> list[str]:
-        return [visible(self.symbols[number]) for number in ids]
+        return [show_invisible(self.symbols[number]) for number in ids]
 
 
 class WordTokens(Text):
@@ -232,7 +232,7 @@ class WordTokens(Text):
     def names(self, ids: Iterable[int]) -> list[str]:
         tokens = [self.symbols[number] for number in ids]
         shown = (token[1:] if self.cut.is_joined(token) else token for token in tokens)
-        return [visible(token) if token == "\n" else token for token in shown]
+        return [show_invisible(token) if token == "\n" else token for token in shown]
 
     def to_json(self) -> dict[str, Any]:
         spelled = {"characters": self.characters} if self.characters else {}
@@ -241,18 +241,18 @@ class WordTokens(Text):
     def begins_word(self) -> NDArray[np.bool_] | None:
         return None if self.spaced else np.array([not self.cut.is_joined(symbol) for symbol in self.symbols])
 
-    def _plain(self) -> list[str]:
+    def _list_plain(self) -> list[str]:
         """The symbols without what marks that no blank stood before them."""
         return [symbol[1:] if self.cut.is_joined(symbol) else symbol for symbol in self.symbols]
 
     def embedding(self, model: Model, body: Body = "encoder") -> nn.Module:
         if not self.characters:
             return super().embedding(model, body)
-        return spell_vocabulary(self._plain(), self.characters, model, body)
+        return spell_vocabulary(self._list_plain(), self.characters, model, body)
 
     def load_vectors(self, embedding: nn.Module, file: str) -> float:
         words = embedding.get_submodule("compose.words") if self.characters else embedding
-        return load_vectors(words, self._plain(), file)
+        return load_vectors(words, self._list_plain(), file)
 
 
 class Words(WordTokens):
@@ -301,7 +301,8 @@ class Subwords(Text):
     def names(self, ids: Iterable[int]) -> list[str]:
         """Pieces of text with the blank in front made visible; bytes that are no character alone in hexadecimal."""
         shown = {special: SPECIALS[special] for special in (PAD, START, END)}
-        return [shown.get(number) or visible(self._bytes[number].decode("utf-8", "backslashreplace")) for number in ids]
+        texts = ((number, self._bytes[number].decode("utf-8", "backslashreplace")) for number in ids)
+        return [shown.get(number) or show_invisible(text) for number, text in texts]
 
     def begins_word(self) -> NDArray[np.bool_] | None:
         return np.array([part[:1].isspace() for part in self._bytes])

@@ -16,7 +16,7 @@ from ..data.schema import Raw
 from ..data.vocabulary import PAD, SPECIALS, UNKNOWN, Vocabulary
 from ..errors import RunError
 from .base import Body, Field
-from .cutting import count_characters, visible
+from .cutting import count_characters, show_invisible
 from .endings import learn_endings, list_shorter, name_endings
 from .spelling import compose_words, cut_word
 from .text import Characters, Text
@@ -95,7 +95,7 @@ class WordList(Text):
         return " ".join(self.symbols[number] for number in ids if number >= UNKNOWN)
 
     def names(self, ids: Iterable[int]) -> list[str]:
-        return [visible(self.symbols[number]) for number in ids]
+        return [show_invisible(self.symbols[number]) for number in ids]
 
     def load_vectors(self, embedding: nn.Module, file: str) -> float:
         return load_vectors(embedding, self.symbols, file)

@@ -11,7 +11,7 @@ from .base import Memory
 from .description import ONE, POOLING, SUMMARY, DescribedModule, Description, count_parameters
 from .fast import native_steps
 from .fast.cell_steps import Look
-from .fast.native_kernels import usable
+from .fast.native_kernels import can_use
 from .state import SharedLeaf, State
 from .tap import Tap
 
@@ -100,8 +100,8 @@ class AdditiveAttention(Attention):
         return scores.squeeze(-1)
 
     def fast_look(self) -> Look | None:
-        known = type(self) is AdditiveAttention and not self.hard and usable(self.judge.weight)
-        return native_steps.additive(self) if known else super().fast_look()
+        known = type(self) is AdditiveAttention and not self.hard and can_use(self.judge.weight)
+        return native_steps.attend_additive(self) if known else super().fast_look()
 
 
 class MultiHeadAttention(nn.Module):

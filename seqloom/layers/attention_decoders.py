@@ -24,7 +24,7 @@ from .recurrent import (
     stack_levels,
     zero_entries,
 )
-from .state import State, map_state, single
+from .state import State, map_state, raise_to_single
 
 
 class Bahdanau(Layer):
@@ -45,7 +45,7 @@ class Bahdanau(Layer):
     def forward(self, x: Tensor, state: State, mask: Tensor | None = None) -> tuple[Tensor, State]:
         if torch.is_autocast_enabled(x.device.type):  # a walk is in single precision always: errors would add up
             with torch.autocast(x.device.type, enabled=False):
-                return self.forward(single(x), map_state(single, state), mask)
+                return self.forward(raise_to_single(x), map_state(raise_to_single, state), mask)
         entries, source = state
         cell = materialize(self.cell)  # weights that are computed, or left out by chance, are the same at all steps
         shares, join = self.shares(zero_padding(x, mask), cell)

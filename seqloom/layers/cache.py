@@ -115,7 +115,7 @@ class Cache(Leaf):
         return store
 
 
-def visible(cache: Cache, time: int, window: int) -> Tensor | None:
+def find_visible(cache: Cache, time: int, window: int) -> Tensor | None:
     """What each of the last `time` steps may see of all: (B, length) for one step, (B, time, length) for more."""
     _, valid = cache.read()
     if window:  # what is invalid takes no place in the window

@@ -16,14 +16,14 @@ from .description import FORWARDS, RECURRENCE, DescribedModule, Description, cou
 from .fast import cell_steps, kernels, native_kernels, native_stack
 from .materialize import materialize
 from .padding import zero_padding
-from .state import Entries, single
+from .state import Entries, raise_to_single
 from .tap import Tap, is_watched
 
 
 class Cell(DescribedModule):
-    """One step of a recurrence. `forward` is enough; `kernel`, `once`, `fast_step` and `block` are faster ways."""
+    """One step of a recurrence. `forward` is enough; `kernel`, `step_once`, `fast_step` and `block` are faster ways."""
 
-    fast_ways = ("kernel", "once", "fast_step", "block")
+    fast_ways = ("kernel", "step_once", "fast_step", "block")
     slope: float | None = None  # the steepest of the activation of a plain recurrence; a gated one has no such number
     entries: tuple[str, ...] = ("h",)
     gates: tuple[str, ...] = ()
@@ -55,10 +55,10 @@ class Cell(DescribedModule):
         """
         if torch.is_autocast_enabled(x.device.type):
             with torch.autocast(x.device.type, enabled=False):
-                return self.scan(single(x), tuple(map(single, entries)), mask)
+                return self.scan(raise_to_single(x), tuple(map(raise_to_single, entries)), mask)
         unseen = not is_watched(self.taps)
         if x.shape[1] == 1 and mask is None and unseen:
-            entries = self.once(x[:, 0], entries)
+            entries = self.step_once(x[:, 0], entries)
             return entries[0][:, None], entries
         cell = materialize(self)
         fast = cell.kernel() if unseen else None
@@ -67,7 +67,7 @@ class Cell(DescribedModule):
             return zero_padding(y, mask), entries
         return kernels.scan(native_kernels.choose_kernel(fast, x), cell.W, x, entries, mask)
 
-    def once(self, x: Tensor, entries: Entries) -> Entries:
+    def step_once(self, x: Tensor, entries: Entries) -> Entries:
         """A single step on an input (B, inputs), as in generating."""
         return self(self.W(x), entries)
 

@@ -70,9 +70,9 @@ class LSTMCell(Cell):
         whole = partial(lstm_kernels.run_pytorch_lstm, self.W, self.U)
         return kernels.Kernel(lstm_kernels.LSTM, (self.U.weight,), whole=whole)
 
-    def once(self, x: Tensor, entries: Entries) -> Entries:
+    def step_once(self, x: Tensor, entries: Entries) -> Entries:
         if self.candidate != "tanh":
-            return super().once(x, entries)
+            return super().step_once(x, entries)
         return torch.lstm_cell(x, entries, self.W.weight, self.U.weight, self.W.bias)
 
     def fast_step(self) -> cell_steps.Advance | None:
@@ -214,7 +214,7 @@ class GRUCell(Cell):
         bias = self.U.weight.new_zeros(3 * self.size) if self.U.bias is None else self.U.bias
         return kernels.Kernel(kernels.GRU, (self.U.weight, bias))
 
-    def once(self, x: Tensor, entries: Entries) -> Entries:
+    def step_once(self, x: Tensor, entries: Entries) -> Entries:
         (h,) = entries
         return (torch.gru_cell(x, h, self.W.weight, self.U.weight, self.W.bias, self.U.bias),)
 
@@ -334,7 +334,7 @@ class MinLSTMCell(Cell):
         return (f * h + (1 - f) * n,)
 
     def kernel(self) -> kernels.Kernel:
-        return kernels.Kernel(parallel_scan.Leaky, (), shared_out)
+        return kernels.Kernel(parallel_scan.Leaky, (), share_memory)
 
 
 class Zoneout(Cell):
@@ -361,7 +361,7 @@ class Zoneout(Cell):
         return self.share * old + (1 - self.share) * new
 
 
-def shared_out(x: Tensor) -> Tensor:
+def share_memory(x: Tensor) -> Tensor:
     """What a minLSTM's i and f leave of its memory, and the candidate: as `parallel_scan.Leaky` reads them."""
     i, f, n = x.chunk(3, -1)
     return torch.cat([F.softplus(-i) - F.softplus(-f), n], -1)

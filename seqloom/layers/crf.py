@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from .heads import Head, Loss, Readout
 from .padding import full_mask, gather_steps, last_step, take_steps, to_front, zero_padding
-from .state import single
+from .state import raise_to_single
 
 
 class CRF(Head):
@@ -38,7 +38,7 @@ class CRF(Head):
         """Of the path (B, T) among all paths of its length: (B,). Where nothing is to be told, it is certain."""
         order, _ = to_front(mask)
         scores, tags, mask = (
-            single(take_steps(zero_padding(expected, mask), order)),
+            raise_to_single(take_steps(zero_padding(expected, mask), order)),
             take_steps(target, order),
             take_steps(mask, order),
         )
@@ -48,7 +48,7 @@ class CRF(Head):
     def log_probabilities(self, expected: Tensor, target: Tensor, mask: Tensor) -> Tensor:
         """Of each tag of a path after those before it: among all ways on from there, whatever comes later."""
         order, back = to_front(mask)
-        scores = single(take_steps(zero_padding(expected, mask), order))
+        scores = raise_to_single(take_steps(zero_padding(expected, mask), order))
         tags, mask = take_steps(target, order).masked_fill(~take_steps(mask, order), 0), take_steps(mask, order)
         later, after = [], self.last.expand_as(scores[:, 0])  # all ways on behind each tag
         for time in range(scores.shape[1] - 1, -1, -1):

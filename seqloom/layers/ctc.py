@@ -6,7 +6,7 @@ from torch.nn import functional as F
 
 from .heads import Head, Loss
 from .padding import full_mask, take_steps, to_front, zero_padding
-from .state import single
+from .state import raise_to_single
 
 BLANK = 0  # what an element says that adds no token; a target is padded with it
 
@@ -39,7 +39,7 @@ class CTC(Head):
 
     def log_probability(self, expected: Tensor, target: Tensor, mask: Tensor) -> Tensor:
         order, _ = to_front(mask)
-        logs = single(take_steps(zero_padding(expected, mask), order)).log_softmax(-1).transpose(0, 1)
+        logs = raise_to_single(take_steps(zero_padding(expected, mask), order)).log_softmax(-1).transpose(0, 1)
         lengths = mask.sum(1), (target != BLANK).sum(1)
         return -F.ctc_loss(logs, target, *lengths, blank=BLANK, reduction="none")
 

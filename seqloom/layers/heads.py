@@ -14,7 +14,7 @@ from .chunked_cross_entropy import LinearCrossEntropy
 from .fast import native_decoder
 from .fast.dropout import Dropout
 from .fast.steps import change_of
-from .state import single
+from .state import raise_to_single
 
 Loss = tuple[Tensor, Tensor]  # the sum of the surprises, and of how many
 
@@ -152,7 +152,7 @@ class Categorical(Head):
 
     def negative_log_likelihood(self, features: Tensor, target: Tensor) -> Tensor:
         weights, smoothing = self.rules
-        logits = single(self(features))
+        logits = raise_to_single(self(features))
         if not smoothing or not len(self.impossible):
             return F.cross_entropy(logits, target, weights, reduction="none", label_smoothing=smoothing)
         logs = logits.log_softmax(-1)
@@ -171,7 +171,7 @@ class Categorical(Head):
         return self.log_probabilities(expected, target, mask).sum(-1)
 
     def log_probabilities(self, expected: Tensor, target: Tensor, mask: Tensor) -> Tensor:
-        logs = single(expected).log_softmax(-1).gather(-1, target[..., None]).squeeze(-1)
+        logs = raise_to_single(expected).log_softmax(-1).gather(-1, target[..., None]).squeeze(-1)
         return logs.masked_fill(~mask, 0)
 
     def sample(self, expected: Tensor, temperature: float = 1.0, mask: Tensor | None = None) -> Tensor:
@@ -196,7 +196,7 @@ class Bernoulli(Head):
         return self.project(features)
 
     def negative_log_likelihood(self, features: Tensor, target: Tensor) -> Tensor:
-        return F.binary_cross_entropy_with_logits(single(self(features)), target, reduction="none").sum(-1)
+        return F.binary_cross_entropy_with_logits(raise_to_single(self(features)), target, reduction="none").sum(-1)
 
     def loss(self, features: Tensor, target: Tensor, mask: Tensor | None = None) -> Loss:
         return sum_and_count(self.negative_log_likelihood(*select_valid(features, target, mask)))
@@ -218,7 +218,7 @@ class Normal(Head):
         return Readout("normal", self.project.weight, self.project.bias, (self.project.out_features // 2,))
 
     def forward(self, features: Tensor) -> tuple[Tensor, Tensor]:
-        mean, spread = single(self.project(features)).chunk(2, -1)
+        mean, spread = raise_to_single(self.project(features)).chunk(2, -1)
         return mean, F.softplus(spread) + 1e-4
 
     def loss(self, features: Tensor, target: Tensor, mask: Tensor | None = None) -> Loss:
@@ -249,7 +249,7 @@ class Quantiles(Head):
 
     def forward(self, features: Tensor) -> Tensor:
         """(..., steps, channels, levels), increasing on the last axis."""
-        return single(self.project(features)).unflatten(-1, self.shape).sort(-1).values
+        return raise_to_single(self.project(features)).unflatten(-1, self.shape).sort(-1).values
 
     def loss(self, features: Tensor, target: Tensor, mask: Tensor | None = None) -> Loss:
         features, target = select_valid(features, target, mask)
@@ -282,7 +282,7 @@ class Mean(Head):
 
     def forward(self, features: Tensor) -> Tensor:
         """(..., steps, channels)"""
-        return single(self.project(features)).unflatten(-1, self.shape)
+        return raise_to_single(self.project(features)).unflatten(-1, self.shape)
 
     def loss(self, features: Tensor, target: Tensor, mask: Tensor | None = None) -> Loss:
         features, target = select_valid(features, target, mask)

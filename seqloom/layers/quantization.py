@@ -21,7 +21,7 @@ eight_bits: ContextVar[bool] = ContextVar("eight_bits", default=False)
 
 
 @contextmanager
-def in_eight_bits(enabled: bool) -> Iterator[None]:
+def use_eight_bits(enabled: bool) -> Iterator[None]:
     """Steps that are prepared inside of this are to read bytes, if so."""
     before = eight_bits.set(enabled)
     try:

@@ -64,7 +64,7 @@ class PostNorm(Residual):
         return steps.step_around(self.layer.fast_step(), steps.add_norm(self.norm))
 
     def block(self) -> native_stack.Block | None:
-        return native_stack.with_norm(self.layer.block(), native_stack.POST, self.norm)
+        return native_stack.join_norm(self.layer.block(), native_stack.POST, self.norm)
 
 
 class PreNorm(Residual):
@@ -86,7 +86,7 @@ class PreNorm(Residual):
         return steps.step_around(self.layer.fast_step(), torch.add, steps.change_of(self.norm))
 
     def block(self) -> native_stack.Block | None:
-        return native_stack.with_norm(self.layer.block(), native_stack.PRE, self.norm)
+        return native_stack.join_norm(self.layer.block(), native_stack.PRE, self.norm)
 
 
 class ReZero(Residual):

@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 from .attention import MultiHeadAttention
 from .base import Layer, Memory, Pointwise, Stack
-from .cache import Cache, visible
+from .cache import Cache, find_visible
 from .description import (
     AROUND,
     EACH,
@@ -59,7 +59,7 @@ class OwnAttention(MultiHeadLayer):
         name, shape = f"self-attention ({self.attend.heads} heads{window})", PAST if self.causal else AROUND
         return Description(name, shape, count_parameters(self), SELF_ATTENTION)
 
-    def own_block(self, kind: int) -> native_stack.Block | None:
+    def make_block(self, kind: int) -> native_stack.Block | None:
         if not self.turn.native or self.attend.hard:
             return None
         options = {"attend": self.attend, "rate": self.turn.rate, "window": self.window}
@@ -87,7 +87,7 @@ class SelfAttention(OwnAttention):
         return zero_padding(y, mask), state
 
     def block(self) -> native_stack.Block | None:
-        return None if self.window else self.own_block(native_stack.WHOLE)
+        return None if self.window else self.make_block(native_stack.WHOLE)
 
 
 class CausalAttention(OwnAttention):
@@ -115,7 +115,7 @@ class CausalAttention(OwnAttention):
         elif whole:
             y = self.attend(query, keys, values, causal=True)
         else:
-            mask_of_cache = visible(cache, x.shape[1], self.window)
+            mask_of_cache = find_visible(cache, x.shape[1], self.window)
             y = self.attend(query, *self.attend.split_keys_values(cache.read()[0]), mask_of_cache)
         return zero_padding(y, mask), (cache.trim(self.window) if self.window else cache, count)
 
@@ -123,7 +123,7 @@ class CausalAttention(OwnAttention):
         return super().fast_step() if self.attend.hard else attention_steps.step_causal(self)
 
     def block(self) -> native_stack.Block | None:
-        return self.own_block(native_stack.OWN)
+        return self.make_block(native_stack.OWN)
 
 
 def heads_of(projected: Tensor, attend: MultiHeadAttention) -> tuple[Tensor, Tensor, Tensor]:

@@ -45,10 +45,11 @@ class Watching:
 
     @torch.no_grad()
     def after(self, before: list[Tensor], norm: float) -> Observation:
-        gradients = self._by_layer([p.grad if p.grad is not None else torch.zeros_like(p) for p in self.parameters])
+        known = (p.grad if p.grad is not None else torch.zeros_like(p) for p in self.parameters)
+        gradients = self._measure_layers(list(known))
         gradients *= norm / max(float(gradients.norm()), TINY)  # as it was before it was clipped
-        moved = self._by_layer([now.detach() - then for now, then in zip(self.parameters, before, strict=True)])
-        share = moved / self._by_layer(before).clamp(min=TINY)
+        moved = self._measure_layers([now.detach() - then for now, then in zip(self.parameters, before, strict=True)])
+        share = moved / self._measure_layers(before).clamp(min=TINY)
         return {
             "gradients": dict(zip(self.layers, map(_round, gradients.tolist()), strict=True)),
             "updates": dict(zip(self.layers, map(_round, share.tolist()), strict=True)),
@@ -59,7 +60,7 @@ class Watching:
             },
         }
 
-    def _by_layer(self, tensors: list[Tensor]) -> Tensor:
+    def _measure_layers(self, tensors: list[Tensor]) -> Tensor:
         norms = torch.stack([gather_whole(norm) for norm in torch._foreach_norm(tensors)]).double().cpu()
         squares = torch.zeros(len(self.layers), dtype=torch.float64).index_add_(0, self.places, norms**2)
         return squares.sqrt()

@@ -131,7 +131,7 @@ def compare(run: Run, rounded: Run, chosen: list[Example]) -> tuple[list[dict[st
     pairs = [(right[0], answer[0]) for right, answer in zip(true, answers, strict=True)]
     series = hasattr(pairs[0][0], "values")
     same = pairs if series else [(right, answer) for right, answer in pairs if right.output == answer.output]
-    gaps = [largest_gap(asdict(right), asdict(answer)) for right, answer in same]
+    gaps = [measure_gap(asdict(right), asdict(answer)) for right, answer in same]
     described = [describe_example(one, answer) for one, answer in zip(chosen, answers, strict=True)]
     counted = None if series else len(same)
     return described, {
@@ -160,14 +160,14 @@ def describe_example(one: Example, answers: Predictions) -> dict[str, Any]:
     return raw | {"expected": best.output if expected is None else replace_nonfinite(expected)}
 
 
-def largest_gap(one: Any, other: Any) -> float:
+def measure_gap(one: Any, other: Any) -> float:
     """The largest difference between numbers at the same place, of numbers above one as a share."""
     if isinstance(one, float) and isinstance(other, float):
         return abs(one - other) / max(1.0, abs(one)) if np.isfinite(one) and np.isfinite(other) else 0.0
     if isinstance(one, dict):
-        return max((largest_gap(value, other[key]) for key, value in one.items() if key != "seconds"), default=0.0)
+        return max((measure_gap(value, other[key]) for key, value in one.items() if key != "seconds"), default=0.0)
     if isinstance(one, list | tuple):
-        return max((largest_gap(*pair) for pair in zip(one, other, strict=False)), default=0.0)
+        return max((measure_gap(*pair) for pair in zip(one, other, strict=False)), default=0.0)
     return 0.0
 
 

@@ -11,7 +11,7 @@ from ..data.inputs import ending_of
 from ..data.pretokenized import SEPARATOR
 from ..data.preview import Preview, SidePreview
 from ..data.readers import make_image_reading
-from ..errors import printable
+from ..errors import escape_unprintable
 from ..tasks.task import PreparedData, Task
 from .folder import build_report
 from .model_card import describe_data
@@ -55,7 +55,7 @@ def describe_length(side: SidePreview) -> str:
 
 def shorten(text: str) -> str:
     """The text on one line that a terminal shows whole: control characters are escaped, what is too much is cut."""
-    shown = printable(text)
+    shown = escape_unprintable(text)
     return shown if len(shown) <= WIDTH else f"{shown[: WIDTH - 1]}…"
 
 

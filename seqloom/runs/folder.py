@@ -193,7 +193,7 @@ def read_task(
         raise RunError(f"{folder / 'task.json'}: {str(error).removeprefix('task.json ')}") from None
     if start := read_config(folder).start:  # its data was read with fields of another run, and is so again
         carried = {side: field for side, field in task.fields.items() if side in start.fields}
-        task.declaration = task.declaration.carrying(carried)
+        task.declaration = task.declaration.reuse_fields(carried)
     check_cell(folder, cell)
     task.cell = cell
     return task
@@ -272,7 +272,7 @@ def take_up(folder: Path, recipe: Recipe | None, changes: Sequence[str]) -> Reci
     if recipe is not None and recipe.task != own.task:
         raise RecipeError(f"{folder}: was begun with the task {own.task}, not {recipe.task}; train into another folder")
     try:
-        return (own if recipe is None else own.taking(recipe)).override(*changes)
+        return (own if recipe is None else own.take_settings(recipe)).override(*changes)
     except RecipeError as error:
         raise RecipeError(f"{folder}: goes on with the settings it was begun with: {error}") from None
 

@@ -96,7 +96,7 @@ class TextReader:
         piece = task.accept_input(piece)
         ids: list[int] = task.target.encode(piece).tolist()
         if not reader_state.read and (ids or not self.shape.one_text):
-            ids = self.writer.opening(piece)  # a document has a beginning, which can be read by itself
+            ids = self.writer.encode_opening(piece)  # a document has a beginning, which can be read by itself
         if not ids:
             raise DataError("a piece of a text is empty: there is nothing to read")
         if not self.shape.carries and reader_state.read + len(ids) > self.shape.window:

@@ -62,7 +62,7 @@ def read_history(folder: Path, recipe: Recipe) -> History:
 def read_some_batches(run: "Run", examples: object) -> list[Batch]:
     """Some of what was trained on, if it is at hand."""
     try:
-        prepared = run.own_data(examples)
+        prepared = run.read_own_data(examples)
     except SeqloomError:
         return []
     return [run.task.batch(prepared, rows) for rows in run.task.order(prepared, 0)[:BATCHES]]

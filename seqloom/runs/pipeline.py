@@ -169,7 +169,7 @@ class Pipeline:
                 "--changed-data, or train into another folder"
             )
         task, prepared = declared.prepare(recipe, note, examples, saved)
-        newest = self.checkpoints.newest()
+        newest = self.checkpoints.find_newest()
         changes = [*changes, {"step": newest.step if newest else 0, "fingerprint": known.fingerprint}]
         about = {"fingerprint": prepared.fingerprint, "report": build_report(task, prepared), "changes": changes}
         replace_file(self.folder, "data.json", json_bytes(about))
@@ -195,7 +195,7 @@ class Pipeline:
 
     def load_start(self, cell: MakeCell | None, resumed: bool, note: Note) -> None:
         """Begin with the weights of the run that this one starts from; from a checkpoint on they are not needed."""
-        if not self.task.recipe.model.start or (resumed and self.checkpoints.newest()):
+        if not self.task.recipe.model.start or (resumed and self.checkpoints.find_newest()):
             return
         start = self.start or Start(self.task.recipe.model.start, cell)
         if resumed and (known := read_config(self.folder).start) and known.sha256 != start.sum:

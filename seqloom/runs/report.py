@@ -108,7 +108,7 @@ def make_forecast_fan(task: Task, model: Any, raw: Any) -> ForecastFan:
     read = cut_series(whole, slice(0, data.context))
     [[prediction]] = shape.predict(model, [read], None)
     names, scale = list(prediction.values), shape.series.scale
-    forecasts = task.facts.forecasts(shape.last_windows([read]), len(names))
+    forecasts = task.facts.forecasts(shape.make_last_windows([read]), len(names))
     spread, mean = scale.spread[: len(names)], scale.mean[: len(names)]
 
     def columns(values: Any) -> dict[str, list[float]]:

@@ -317,7 +317,7 @@ class Run:
         """The examples of files, or of a part of the run's own data, and what to call them."""
         if files:
             return self.task.read_files(check_files(files)), " ".join(map(str, files))
-        return self.task.examples(self.own_data(), part), part
+        return self.task.examples(self.read_own_data(), part), part
 
     def report(self, path: Path | str, raw: Any = None, answer: str | None = None, *, examples: object = None) -> Path:
         """One page about all of it, as a file that needs no network; looked into on this input, or one of its own."""
@@ -333,7 +333,7 @@ class Run:
 
         return read_history(self.folder, self.recipe)
 
-    def own_data(self, examples: object = None) -> PreparedData:
+    def read_own_data(self, examples: object = None) -> PreparedData:
         """The examples that the run was trained on, read again once; those from Python have to be given again."""
         from .report import prepare_own_data
 
@@ -345,7 +345,7 @@ class Run:
         """Some examples of the test part, or else of the validation part, which is named; as they are asked."""
         from .report import pick_examples
 
-        return pick_examples(self.task, self.own_data(examples), at_most)
+        return pick_examples(self.task, self.read_own_data(examples), at_most)
 
     def record_beam(self, raw: Any, beam: int | None = None) -> Tree:
         """The beam search for the answer to one input, step by step."""
@@ -367,7 +367,7 @@ class Run:
 
     def diagnose(self, examples: object = None, seconds: float = TRIAL_SECONDS) -> "Diagnosis":
         """What ails the model, the worst first: see `diagnose`."""
-        return examine(self.folder, self.task, deepcopy(self.net).cpu(), partial(self.own_data, examples), seconds)
+        return examine(self.folder, self.task, deepcopy(self.net).cpu(), partial(self.read_own_data, examples), seconds)
 
 
 def load(

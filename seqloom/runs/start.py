@@ -20,7 +20,7 @@ from ..layers.cells import MakeCell
 from ..schemas import Start as StartShape
 from ..tasks.task import Declaration, Task
 from ..training.manifests import read_manifest
-from ..training.tensors import distinct_weights
+from ..training.tensors import list_weights
 from .folder import WEIGHTS
 from .foreign import declare_run
 
@@ -86,7 +86,7 @@ class Start:
                     f"model.from is {self.folder}, which has no weight for {name}: the settings of [model] must be "
                     "those of that run"
                 )
-        own = distinct_weights(model)
+        own = list_weights(model)
         with torch.no_grad():
             for name, tensor in weights.items():
                 own[name].copy_(tensor)
@@ -96,7 +96,7 @@ class Start:
             sha256=self.sum,
             loaded=[name for name in own if name in weights],
             new=[name for name in own if name not in weights],
-            left=[name for name in distinct_weights(self.model) if name not in used],
+            left=[name for name in list_weights(self.model) if name not in used],
         )
 
     def answers_alike(self, task: Task) -> bool:
@@ -120,7 +120,7 @@ def declare_with_start(
         raise RecipeError("model.from and data.vectors both say what the embedding starts with: choose one")
     start = Start(recipe.model.start, cell)
     carried = start.carry_fields(declaration)
-    return declaration.carrying(carried), start, carried
+    return declaration.reuse_fields(carried), start, carried
 
 
 def read_alike(field: Any, kind: str) -> Any:
@@ -148,7 +148,7 @@ def name_by_role(model: Any) -> dict[str, tuple[str, Tensor]]:
     """
     tensors: dict[str, tuple[str, Tensor]] = {}
     prefixes: Mapping[str, str] = model.roles()
-    weights = distinct_weights(model)
+    weights = list_weights(model)
     for role, prefix in prefixes.items():
         inside = {
             name.removeprefix(prefix): (name, tensor) for name, tensor in weights.items() if name.startswith(prefix)
@@ -176,7 +176,7 @@ def drop_segments(
 
 def describe_start(start: StartShape, model: nn.Module) -> str:
     """What was loaded and what is new, in a sentence."""
-    sizes = {name: tensor.numel() for name, tensor in distinct_weights(model).items()}
+    sizes = {name: tensor.numel() for name, tensor in list_weights(model).items()}
 
     def count(names: list[str]) -> str:
         parts = ", ".join(dict.fromkeys(name.split(".")[0] for name in names))

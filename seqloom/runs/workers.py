@@ -48,7 +48,7 @@ def run_worker(
         declaration = declare_run(recipe, fields)
         sides = declaration.schema.sides
         carried = {side: sides[side].field.from_json(saved) for side, saved in orders["carried"].items()}
-        task, prepared = declaration.carrying(carried).prepare(recipe, lambda text: None, known=orders["known"])
+        task, prepared = declaration.reuse_fields(carried).prepare(recipe, lambda text: None, known=orders["known"])
         if prepared.fingerprint != orders["data"]:
             raise RunError(f"process {processes.rank} finds other data than the first one: the files must be the same")
         task.cell = cell

@@ -10,11 +10,11 @@ from .base import Patience as Patience
 from .base import Step as Step
 from .base import Stop as Stop
 from .base import WrittenTokens as WrittenTokens
-from .base import while_wanted as while_wanted
+from .base import stop_unless_wanted as stop_unless_wanted
 from .beams import BeamOptions as BeamOptions
 from .beams import beam as beam
 from .choosing import Sampling as Sampling
-from .choosing import likeliest as likeliest
+from .choosing import choose_likeliest as choose_likeliest
 from .constraints import BannedPhrases as BannedPhrases
 from .constraints import BannedTokens as BannedTokens
 from .constraints import MinLength as MinLength

@@ -82,7 +82,7 @@ _wanted: ContextVar[Callable[[], bool] | None] = ContextVar("wanted", default=No
 
 
 @contextmanager
-def while_wanted(is_wanted: Callable[[], bool]) -> Iterator[None]:
+def stop_unless_wanted(is_wanted: Callable[[], bool]) -> Iterator[None]:
     """Searches inside ask after each step whether their result is still wanted, and raise `Abandoned` if not."""
     token = _wanted.set(is_wanted)
     try:

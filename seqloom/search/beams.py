@@ -38,7 +38,7 @@ from .base import (
     refuse_impossible,
     score_of,
 )
-from .choosing import likeliest_rows, take_largest
+from .choosing import prepare_rows, take_largest
 from .constraints import list_fixed_bans
 from .tree import Candidate, Recorder
 
@@ -98,7 +98,7 @@ def beam(
     with torch.no_grad():
         rows: Rows | None = None
         if search.banned is not None and options.groups == 1:  # nothing but the likeliest tokens is asked for
-            rows = likeliest_rows(step, last, state, options.beam_size, options.places, search.banned)
+            rows = prepare_rows(step, last, state, options.beam_size, options.places, search.banned)
         newest = last[:, 0].cpu().numpy()
         for count in range(options.steps):
             start = perf_counter()

@@ -17,7 +17,7 @@ from ..arguments import check_real, check_whole
 from ..arrays import Integers
 from ..errors import SearchError
 from ..layers.fast import native_steps
-from ..layers.fast.native_kernels import usable
+from ..layers.fast.native_kernels import can_use
 from ..layers.state import State, repeat, select
 from .base import QuickRows, Rows, Step, log_probabilities
 from .constraints import index_tensor
@@ -51,17 +51,17 @@ def take_largest(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
     return largest, places.gather(1, index)
 
 
-def top_log_probabilities(logits: Tensor, count: int, banned: Tensor | None = None) -> tuple[Tensor, Tensor]:
+def find_top_log_probabilities(logits: Tensor, count: int, banned: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """The log-probabilities (N, count) of the likeliest tokens by logits (N, 1, V), and which they are: no others.
 
     Those that are `banned` are none of them; where too few are left, some have a log of minus infinity.
     """
     last = logits[:, -1]
     most = min(count + (0 if banned is None else len(banned)), last.shape[1])  # so many are enough
-    if most > MOST or not usable(last) or not last.is_contiguous():
+    if most > MOST or not can_use(last) or not last.is_contiguous():
         logs = log_probabilities(logits)
         return take_largest(logs if banned is None else logs.index_fill_(1, banned, -torch.inf), count)
-    values, tokens = native_steps.leading(last, most)
+    values, tokens = native_steps.find_largest(last, most)
     if banned is not None:
         values = values.masked_fill_((tokens[..., None] == banned).any(-1), -torch.inf)
         values, order = values.sort(stable=True, descending=True)
@@ -69,14 +69,14 @@ def top_log_probabilities(logits: Tensor, count: int, banned: Tensor | None = No
     return values[:, :count], tokens[:, :count]
 
 
-def likeliest_rows(step: Step, last: Tensor, state: State, width: int, count: int, banned: Sequence[int]) -> Rows:
+def prepare_rows(step: Step, last: Tensor, state: State, width: int, count: int, banned: Sequence[int]) -> Rows:
     """The rows after `last` (B, 1), each of which may become up to `width`: by the step's own quick way, if it has
     one, or by its logits."""
-    rows = quick_rows(step, last, state, width, count, banned)
+    rows = prepare_quick_rows(step, last, state, width, count, banned)
     return PlainRows(step, last, state, count, banned) if rows is None else rows
 
 
-def quick_rows(
+def prepare_quick_rows(
     step: Step, last: Tensor, state: State, width: int, count: int, banned: Sequence[int]
 ) -> QuickRows | None:
     """The step's own fast implementation, if it has one."""
@@ -97,7 +97,7 @@ class PlainRows:
         if self.never is None:
             self.never = index_tensor(self.banned, logits[:, -1])
         count = min(self.wanted, logits.shape[-1])
-        values, places = top_log_probabilities(logits, count, self.never if self.banned else None)
+        values, places = find_top_log_probabilities(logits, count, self.never if self.banned else None)
         return values.cpu().numpy(), places.cpu().numpy()
 
     def select(self, rows: Integers) -> None:
@@ -107,7 +107,7 @@ class PlainRows:
         self.state = repeat(self.state, times)
 
 
-def likeliest(logs: Tensor, rows: Sequence[int], count: int) -> Tensor:
+def choose_likeliest(logs: Tensor, rows: Sequence[int], count: int) -> Tensor:
     """`logs.argmax(-1)`, by way of the maxima of columns where there are many: those are found four times as fast."""
     number, size = logs.shape
     if number * size < WORTHWHILE or size % COLUMNS:
@@ -145,7 +145,7 @@ class Sampling:
     def choose(self, rows: int) -> Choose:
         """For a batch of so many rows. A row's draws depend on its own seed, or on the one seed and its number."""
         if not self.temperature:
-            return likeliest
+            return choose_likeliest
         if isinstance(self.seed, int):
             seeds = seeds_of(self.seed, rows)
         elif len(self.seed) == rows:

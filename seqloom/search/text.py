@@ -37,11 +37,11 @@ class Pieces:
             self.known, self.new, self.emitted = self.new, [], 0
         else:
             self.emitted += len(certain)
-        return self.before_stop(certain)
+        return self.hold_stop(certain)
 
     def finish(self) -> str:
         """The remaining text after the last token."""
-        rest = self.before_stop(self.unread()[self.emitted :])
+        rest = self.hold_stop(self.unread()[self.emitted :])
         self.new, self.emitted = [], 0
         rest, self.held = rest + ("" if self.stopped else self.held), ""
         return rest
@@ -50,7 +50,7 @@ class Pieces:
         """The text of the new tokens. Some tokenizers write a token differently at the very beginning."""
         return self.decode([*self.known, *self.new])[len(self.decode(self.known)) :]
 
-    def before_stop(self, text: str) -> str:
+    def hold_stop(self, text: str) -> str:
         if self.stopped:
             return ""
         self.held += text

@@ -29,7 +29,7 @@ from .base import (
     log_probabilities,
     refuse_impossible,
 )
-from .choosing import Choose, Sampling, likeliest, likeliest_rows, quick_rows, take_largest
+from .choosing import Choose, Sampling, choose_likeliest, prepare_quick_rows, prepare_rows, take_largest
 from .constraints import list_fixed_bans
 
 
@@ -61,9 +61,9 @@ def stream(
     check(steps, last)
     banned = list_fixed_bans(constraints)
     # Of the likeliest token's distribution nothing else is needed, unless somebody asks what else was likely.
-    quick = choose is likeliest and banned is not None and not (alternatives and banned)
+    quick = choose is choose_likeliest and banned is not None and not (alternatives and banned)
     with torch.no_grad():
-        likely = likeliest_rows(step, last, state, 1, max(1, alternatives), banned or []) if quick else None
+        likely = prepare_rows(step, last, state, 1, max(1, alternatives), banned or []) if quick else None
     choices: QuickChoices | Choices = (
         Choices(step, choose, last, state, constraints, alternatives)
         if likely is None
@@ -210,9 +210,9 @@ def write(
     """One continuation of each row of `last` (B, 1), up to its end, a stop, to `steps` tokens, or out of time."""
     check(steps, last)
     banned = list_fixed_bans(constraints)
-    if choose is likeliest and banned is not None and not (stops or alternatives or Patience.matters(patience)):
+    if choose is choose_likeliest and banned is not None and not (stops or alternatives or Patience.matters(patience)):
         with torch.no_grad():  # nobody looks at a step before the next one
-            quick = quick_rows(step, last, state, 1, 1, banned)
+            quick = prepare_quick_rows(step, last, state, 1, 1, banned)
             if quick is not None:
                 return collect_rows(quick.write(last[:, 0].numpy(), steps, end), end)
     picks: list[list[Pick]] = [[] for _ in range(len(last))]
@@ -265,7 +265,7 @@ def greedy(
     stops: Sequence[Stop] = (),
 ) -> list[Hypothesis]:
     """The likeliest token at each step."""
-    return write(step, likeliest, last, state, steps=steps, end=end, constraints=constraints, stops=stops)
+    return write(step, choose_likeliest, last, state, steps=steps, end=end, constraints=constraints, stops=stops)
 
 
 def sample_tokens(

@@ -37,7 +37,7 @@ class Answer:
         await self._send(message)
 
 
-async def until_left(receive: Receive) -> None:
+async def wait_until_left(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
 

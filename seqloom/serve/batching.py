@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ..search import Abandoned, while_wanted
+from ..search import Abandoned, stop_unless_wanted
 from .jobs import Job
 from .limits import Limits, Refused
 from .metrics import Metrics
@@ -93,7 +93,7 @@ class Batcher:
     def _answer(self, batch: list[Job]) -> None:
         try:
             model = self.runs.load(batch[0].run)
-            with while_wanted(lambda: any(not job.cancelled for job in batch)):
+            with stop_unless_wanted(lambda: any(not job.cancelled for job in batch)):
                 answers = batch[0].work(model, [job.payload for job in batch])
             if batch[0].deliver is not None:
                 self._writing.append((batch[0], iter(answers)))
@@ -119,7 +119,7 @@ class Batcher:
             job, items = self._writing.popleft()
             self._beat = start = time.monotonic()
             try:
-                with while_wanted(lambda job=job: not job.cancelled):  # type: ignore[misc]
+                with stop_unless_wanted(lambda job=job: not job.cancelled):  # type: ignore[misc]
                     while time.monotonic() - start < TURN:
                         if job.cancelled:
                             raise Abandoned

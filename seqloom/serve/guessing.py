@@ -32,7 +32,7 @@ class ScoredText:
 def score_passages(model: Model) -> ScoredText:
     """Read once, then kept: counting the n-grams of the training text takes a second or so."""
     check_files(model)
-    prepared = cast(PreparedData, model.run.own_data())
+    prepared = cast(PreparedData, model.run.read_own_data())
     task = copy(model.language)
     task.prepared = prepared
     texts, room = [], READ

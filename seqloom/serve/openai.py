@@ -85,7 +85,7 @@ def read_prompts(model: Model, prompts: Sequence[Any]) -> list[Prompt]:
     ]
 
 
-def opening(body: Completion, number: int, prompt: Prompt, echoed: Sequence[Token]) -> list[Choice]:
+def open_choices(body: Completion, number: int, prompt: Prompt, echoed: Sequence[Token]) -> list[Choice]:
     """The choices of one prompt before anything is written."""
     choices = [Choice(number * body.n + place, 0 if body.echo else len(prompt.text)) for place in range(body.n)]
     for choice in choices if body.echo else ():
@@ -104,7 +104,7 @@ async def echo_of(engine: Engine, body: Completion, prompt: Prompt) -> list[Toke
 
 async def collect(engine: Engine, body: Completion, number: int, prompt: Prompt) -> list[Choice]:
     """The texts of one prompt, whole."""
-    choices = opening(body, number, prompt, await echo_of(engine, body, prompt))
+    choices = open_choices(body, number, prompt, await echo_of(engine, body, prompt))
     if body.max_tokens:
         async for token in engine.generate(body.model, prompt.text, body.writing()):
             choices[token.number].add(token)
@@ -120,7 +120,7 @@ async def stream(
     written, logprobs = 0, body.logprobs is not None
     try:
         for number, prompt in enumerate(prompts):
-            choices = opening(body, number, prompt, await echo_of(engine, body, prompt))
+            choices = open_choices(body, number, prompt, await echo_of(engine, body, prompt))
             places = [choice.start for choice in choices]
             for choice in choices if body.echo else ():
                 choice.finish = None if body.max_tokens else "length"

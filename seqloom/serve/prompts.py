@@ -17,7 +17,7 @@ def score_prompt(model: Model, prompt: str | Sequence[int], alternatives: int) -
     """
     task = model.language
     if isinstance(prompt, str):
-        ids, read = task.target.encode(prompt).tolist(), task.writer.opening(prompt)
+        ids, read = task.target.encode(prompt).tolist(), task.writer.encode_opening(prompt)
     else:
         ids = read = list(prompt)
     shape = task.shape

@@ -40,7 +40,7 @@ SAVED = Path("the saved session")
 
 def pack(reader_state: ReaderState) -> dict[str, Any]:
     """The state of a session as JSON, for `unpack`."""
-    tensors = {str(number): tensor.clone() for number, tensor in enumerate(leaves(reader_state.state))}
+    tensors = {str(number): tensor.clone() for number, tensor in enumerate(list_leaves(reader_state.state))}
     state = base64.b64encode(tensor_bytes(tensors)).decode() if tensors else ""
     rows = [[None if value != value else value for value in row] for row in reader_state.rows]
     return {"read": reader_state.read, "state": state, "rows": rows}
@@ -54,7 +54,7 @@ def unpack(reader: Reader, saved: dict[str, Any]) -> ReaderState:
         rows = tuple(tuple(np.asarray(row, np.float64).reshape(-1).tolist()) for row in saved["rows"])
     except (binascii.Error, TypeError, ValueError):
         raise DataError("the saved session is not as it was given") from None
-    tensors, expected = parse_tensors(data, SAVED) if data else {}, leaves(first.state)
+    tensors, expected = parse_tensors(data, SAVED) if data else {}, list_leaves(first.state)
     loaded = [tensors.get(str(number)) for number in range(len(expected))]
     pairs = list(zip(loaded, expected, strict=True))
     fits = all(one is not None and (one.shape, one.dtype) == (own.shape, own.dtype) for one, own in pairs)
@@ -63,23 +63,23 @@ def unpack(reader: Reader, saved: dict[str, Any]) -> ReaderState:
     if rows:
         _, state = reader.read(first, [list(row) for row in rows])  # which checks them
         return replace(state, read=saved["read"])
-    return ReaderState(saved["read"], rebuilt(first.state, iter(loaded)))
+    return ReaderState(saved["read"], rebuild(first.state, iter(loaded)))
 
 
-def leaves(state: State) -> list[Tensor]:
+def list_leaves(state: State) -> list[Tensor]:
     """The tensors of a state, in order; refused where it holds what grows with all that was read."""
     if isinstance(state, Tensor):
         return [state]
     if isinstance(state, Leaf):
         raise RunError("the state of this model grows with what it has read: its sessions can be forked, but not saved")
-    return [tensor for branch in state or () for tensor in leaves(branch)]
+    return [tensor for branch in state or () for tensor in list_leaves(branch)]
 
 
-def rebuilt(state: State, tensors: Any) -> State:
+def rebuild(state: State, tensors: Any) -> State:
     """A state of the same form, with other tensors."""
     if isinstance(state, Tensor):
         return next(tensors)
     if not isinstance(state, tuple):
         return state
-    branches = [rebuilt(branch, tensors) for branch in state]
+    branches = [rebuild(branch, tensors) for branch in state]
     return type(state)(*branches) if hasattr(state, "_fields") else tuple(branches)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from .answers import Answer, error_response, name_request, until_left
+from .answers import Answer, error_response, name_request, wait_until_left
 from .bodies import JSON, read_body
 from .limits import Limits, Refused
 from .metrics import Metrics
@@ -87,7 +87,7 @@ class Guard:
 
     async def _watch(self, scope: Scope, body: bytes, receive: Receive, answer: "Answer") -> None:
         """Let the routes answer; if the client leaves or the time is over, the work is cancelled where it stands."""
-        replayed, answered, gone = False, False, asyncio.create_task(until_left(receive))
+        replayed, answered, gone = False, False, asyncio.create_task(wait_until_left(receive))
 
         async def replay() -> Message:
             nonlocal replayed

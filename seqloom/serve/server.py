@@ -79,7 +79,7 @@ class Protocol(H11Protocol):
 
     def _has_unread(self) -> bool:
         """Whether the client has sent what the event loop has not handed over yet."""
-        return bool(readable([self.transport.get_extra_info("socket")]))
+        return bool(list_readable([self.transport.get_extra_info("socket")]))
 
     def _hang_up(self) -> None:
         if self.conn.their_state is h11.IDLE:
@@ -98,10 +98,10 @@ class Server(uvicorn.Server):
         until, quiet = asyncio.get_running_loop().time() + DRAIN_SECONDS, 0
         while quiet < ROUNDS and asyncio.get_running_loop().time() < until:
             await asyncio.sleep(0)
-            quiet = 0 if any(readable(list(server.sockets)) for server in self.servers) else quiet + 1
+            quiet = 0 if any(list_readable(list(server.sockets)) for server in self.servers) else quiet + 1
 
 
-def readable(sockets: list[socket.socket]) -> list[socket.socket]:
+def list_readable(sockets: list[socket.socket]) -> list[socket.socket]:
     """The sockets with unread data."""
     poll = select.poll()  # select() refuses files beyond its thousandth
     places = {one.fileno(): one for one in sockets}

@@ -70,7 +70,7 @@ def choose_run(engine: Engine, name: str | None) -> str:
 
 
 def describe(model: Model) -> dict[str, Any]:
-    first = model.language.writer.opening("")[0]
+    first = model.language.writer.encode_opening("")[0]
     kind = model.language.target.kind
     begin = SPECIALS[START] if first == START else model.language.target.decode([first])
     return {"model": model.name, "tokenizer_class": kind, "bos_token": begin, "eos_token": SPECIALS[END]}
@@ -80,4 +80,4 @@ def encode(model: Model, text: str, special: bool) -> list[int]:
     field = model.language.target
     if text in SPECIALS:
         return [SPECIALS.index(text)]
-    return model.language.writer.opening(text) if special else field.encode(text).tolist()
+    return model.language.writer.encode_opening(text) if special else field.encode(text).tolist()

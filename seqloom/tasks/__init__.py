@@ -8,7 +8,7 @@ from ..data.schema import FieldKind
 from .task import Declaration
 
 
-def of_module(name: str) -> Callable[[Recipe], Declaration]:
+def declare_in_module(name: str) -> Callable[[Recipe], Declaration]:
     """What declares the task of the module of this name, which is imported only when a recipe is of this task."""
 
     def declare(recipe: Recipe) -> Declaration:
@@ -19,16 +19,16 @@ def of_module(name: str) -> Callable[[Recipe], Declaration]:
 
 
 TASKS: dict[str, Callable[[Recipe], Declaration]] = {
-    "seq2seq": of_module("seq2seq"),
-    "transcribe": of_module("transcribe"),
-    "classify": of_module("classify"),
-    "tag": of_module("tag"),
-    "caption": of_module("caption"),
-    "language": of_module("language"),
-    "pretrain": of_module("pretrain"),
-    "music": of_module("music"),
-    "forecast": of_module("forecast"),
-    "draw": of_module("draw"),
+    "seq2seq": declare_in_module("seq2seq"),
+    "transcribe": declare_in_module("transcribe"),
+    "classify": declare_in_module("classify"),
+    "tag": declare_in_module("tag"),
+    "caption": declare_in_module("caption"),
+    "language": declare_in_module("language"),
+    "pretrain": declare_in_module("pretrain"),
+    "music": declare_in_module("music"),
+    "forecast": declare_in_module("forecast"),
+    "draw": declare_in_module("draw"),
 }
 
 

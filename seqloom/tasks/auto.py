@@ -74,7 +74,7 @@ def settle(recipe: Recipe, examples: object = None, fields: Mapping[str, FieldKi
     values = {name: value for name, value in proposals.items() if name in open_names}
     shown = ", ".join(f"{name}={format_value(value)}" for name, value in values.items())
     sample = {"data.sample": ""} if examples is not None and recipe.data.sample else {}
-    settled = recipe.settled(values | sample, About(title=name_data(recipe, examples)))
+    settled = recipe.settle(values | sample, About(title=name_data(recipe, examples)))
     sentence = f"settled from the data, where nothing was typed: {shown}"
     bounded = recipe.train.time and "model.kind" in open_names  # who chooses a net and a time gets all of it
     return SettledRecipe(settled, sentence, proposals["train.steps"] if bounded else 0)

@@ -70,7 +70,7 @@ def fit_mixture(task: Task, net: Labeler, prepared: Any) -> tuple[NBSVMMixture, 
     if not task.recipe.model.nb_svm:
         return None
     train, held_out = (prepared.splits[part].ids for part in ("train", "validation"))
-    known = task.target.known_rows(held_out["target"])
+    known = task.target.find_known_rows(held_out["target"])
     if not len(known):
         return None
     held_out = {side: ids.take(known) for side, ids in held_out.items()}

@@ -31,7 +31,7 @@ from ..search import (
     Sampling,
     Stop,
     beam,
-    likeliest,
+    choose_likeliest,
     score,
     stream,
     write,
@@ -237,7 +237,7 @@ class ConditionalGeneration(Shape):
             )
         hypotheses = write(
             model.stepper(),
-            likeliest if options.sampling is None else draw_each(options.sampling, each, len(rows)),
+            choose_likeliest if options.sampling is None else draw_each(options.sampling, each, len(rows)),
             last.repeat_interleave(each, 0),
             repeat(state, each) if each > 1 else state,
             steps=steps,
@@ -260,7 +260,7 @@ class ConditionalGeneration(Shape):
         text, (rules, stops) = Pieces(self.target.decode, options.rules.stop), self.rules(options, 1, steps)
         for [pick] in stream(
             model.stepper(),
-            likeliest if options.sampling is None else draw_each(options.sampling, 1, 1),
+            choose_likeliest if options.sampling is None else draw_each(options.sampling, 1, 1),
             last,
             state,
             steps=steps,

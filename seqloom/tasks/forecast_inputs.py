@@ -51,7 +51,8 @@ class ForecastInputs(NamedTuple):
         carried = fill_gaps(values, np.zeros(values.shape[-1])).astype(np.float32)
         fields = [carried, observed.astype(np.float32), ages]
         if self.alone:
-            fields, calendar = [self.apart(field) for field in fields], np.repeat(calendar, self.variables, 0)
+            fields = [self.separate_variables(field) for field in fields]
+            calendar = np.repeat(calendar, self.variables, 0)
         if self.decays:  # when it is, is always known
             certain = [calendar, np.ones_like(calendar), np.zeros_like(calendar)]
             read = [part for pair in zip(fields, certain, strict=True) for part in pair]
@@ -75,7 +76,7 @@ class ForecastInputs(NamedTuple):
         spread = np.sqrt(squares.sum(1, keepdims=True) / count + FLATTEST**2)
         return level.astype(np.float32), spread.astype(np.float32)
 
-    def apart(self, field: Singles) -> Singles:
+    def separate_variables(self, field: Singles) -> Singles:
         """(N, T, D) to (N × variables, T, 1 + inputs): each variable, and the inputs beside it."""
         rows, steps, _ = field.shape
         own = field[..., : self.variables].swapaxes(1, 2)[..., None]

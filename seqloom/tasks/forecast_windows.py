@@ -278,14 +278,14 @@ class ForecastWindows(Shape):
     def predict(self, model: Labeler, inputs: Sequence[Any], beam: int | None) -> list[Predictions]:
         """What comes after each series: an array, a data frame, or what was read from a file."""
         histories, context = [self.accept_input(one) for one in inputs], self.recipe.data.context
-        windows = self.last_windows([cut_series(series, slice(-context, None)) for series in histories])
+        windows = self.make_last_windows([cut_series(series, slice(-context, None)) for series in histories])
         if windows.panel.calendar.shape[1] != self.series.calendar:
             raise DataError("the dates are not as far apart as those that the model has learned from")
         scale, variables = self.series.scale, len(self.series.variables)
         forecasts = self.forecast(model, windows) * scale.spread[:variables, None] + scale.mean[:variables, None]
         return [Predictions([self.prediction(*one)]) for one in zip(histories, forecasts, strict=True)]
 
-    def last_windows(self, series: list[Series]) -> Windows:
+    def make_last_windows(self, series: list[Series]) -> Windows:
         """One window of each of these series, which are as long as one."""
         data = self.recipe.data
         panel = Panel.of(series, self.series.scale, data.calendar)
@@ -312,7 +312,7 @@ class ForecastWindows(Shape):
             raise DataError(
                 f"{series.name!r} has {format_count(len(series.times), 'row')}, but to look inside it takes {needed}"
             )
-        windows = self.last_windows([cut_series(series, slice(-context - horizon, None))])
+        windows = self.make_last_windows([cut_series(series, slice(-context - horizon, None))])
         batch = self.collate(windows, windows.starts)
         elements = [str(number) for number in range(1, batch.inputs.shape[1] + 1)]
         return Inspection(batch, elements, [f"+{number}" for number in range(1, horizon + 1)])

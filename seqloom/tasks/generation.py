@@ -113,12 +113,12 @@ class Generation:
         self.prompt, self._tokens, self._scores = prompt, tokens, scores
         self._steps: list[list[Token]] = [[] for _ in range(count)]
         self._begun, self._seconds = perf_counter(), [0.0] * count
-        self._coming = self._come()
+        self._coming = self._stream_pieces()
 
     def __iter__(self) -> Iterator[Piece]:
         return self._coming
 
-    def _come(self) -> Iterator[Piece]:
+    def _stream_pieces(self) -> Iterator[Piece]:
         for one in self.steps():
             if one.text:
                 yield Piece(one.text, one.number)

@@ -41,12 +41,12 @@ class ImageWriter:
         ):
             for pick in picks:
                 drawn[pick.row].append(pick.token)
-                text = self.newest_lines(drawn[pick.row], bool(pick.finish))
+                text = self.format_newest_lines(drawn[pick.row], bool(pick.finish))
                 finish = "end" if len(drawn[pick.row]) == limits.steps else pick.finish
                 others = {symbols[token]: log for token, log in pick.alternatives}
                 yield Token(pick.row, text, symbols[pick.token], pick.log, finish, others)
 
-    def newest_lines(self, squares: list[int], ends: bool) -> str:
+    def format_newest_lines(self, squares: list[int], ends: bool) -> str:
         """The lines of a row of squares that has become complete, or all that are left when the drawing ends."""
         _, across = self.field.grid
         if len(squares) % across and not ends:

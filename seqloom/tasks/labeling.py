@@ -98,7 +98,7 @@ class SequenceLabeling(Shape):
 
     def validate(self, model: Labeler, prepared: Any) -> dict[str, float]:
         part = prepared.splits["validation"]
-        known = self.task.target.known_rows(part.ids["target"])
+        known = self.task.target.find_known_rows(part.ids["target"])
         scores = {"loss": self.loss(model, {side: ids.take(known) for side, ids in part.ids.items()})}
         answers = [best.exact for best, *_ in self.answer(model, part.ids["source"], 1)]
         for name, metric in (self.task.declaration.quick or {}).items():

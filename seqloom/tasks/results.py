@@ -21,7 +21,7 @@ class Predictions(list[Prediction]):
     @property
     def probabilities(self) -> dict[str, float]:
         """By class, as far as they are among the predictions."""
-        return {name: value for one in self for name, value in one.by_class().items()}
+        return {name: value for one in self for name, value in one.get_class_probabilities().items()}
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,7 @@ def load_rows(
     recipe: Recipe, schema: Schema, note: Note, examples: object, known: dict[str, Field] | None
 ) -> PreparedData:
     """Examples that are rows with sides; `known` fields are not fitted again, and must know all labels."""
-    prepared = prepare(schema if known is None else schema.knowing(known), note=note, examples=examples)
+    prepared = prepare(schema if known is None else schema.reuse_fields(known), note=note, examples=examples)
     if known is not None:
         train = prepared.splits["train"]
         for side, field in prepared.fields.items():
@@ -81,7 +81,7 @@ def size_one_hot(recipe: Recipe, fields: Mapping[str, Field]) -> Recipe:
     return recipe.changed("model.embedding", size)
 
 
-def no_measures(task: "Task", *of: Any) -> dict[str, Any]:
+def measure_nothing(task: "Task", *of: Any) -> dict[str, Any]:
     """Of a task whose scores are none of those that its shape measures."""
     return {}
 
@@ -104,8 +104,8 @@ class Declaration:
     shape: type[Shape]
     facts: type[JsonShape]  # what baselines learn from the training part, small enough for JSON
     learn: "Callable[[Task, Any], JsonShape]"
-    baselines: "Callable[..., dict[str, Any]]" = no_measures  # what each of them answers, or its losses
-    metrics: "Callable[..., Mapping[str, Metric]]" = no_measures
+    baselines: "Callable[..., dict[str, Any]]" = measure_nothing  # what each of them answers, or its losses
+    metrics: "Callable[..., Mapping[str, Metric]]" = measure_nothing
     quick: Mapping[str, Any] | None = None  # what a validation measures beside the loss
     more_scores: "Callable[[Task, Any, Any], dict[str, ScoreWithBaselines]] | None" = None
     writer: "Callable[[Task], Any] | None" = None  # of what writes freely
@@ -125,9 +125,9 @@ class Declaration:
             sides[side] = sides[side]._replace(field=field)
         return replace(self, schema=replace(self.schema, sides=sides))
 
-    def carrying(self, fields: Mapping[str, Field]) -> "Declaration":
+    def reuse_fields(self, fields: Mapping[str, Field]) -> "Declaration":
         """The same with fields that were fitted before, for some sides: they are not fitted again."""
-        return replace(self, schema=self.schema.knowing(fields)) if fields else self
+        return replace(self, schema=self.schema.reuse_fields(fields)) if fields else self
 
     def prepare(
         self, recipe: Recipe, note: Note, examples: object = None, known: dict[str, Any] | None = None

@@ -53,7 +53,7 @@ class TextWriter:
         self.task, self.shape = task, task.shape
         self.field: Text = task.target
 
-    def opening(self, text: str) -> list[int]:
+    def encode_opening(self, text: str) -> list[int]:
         """What is read before anything is written: a document from its beginning, or a text from anywhere."""
         read: list[int] = self.field.encode(text).tolist()
         if not self.shape.one_text:
@@ -77,13 +77,13 @@ class TextWriter:
     @torch.no_grad()
     def predict(self, model: Generator, text: str, count: int | None) -> list[Prediction]:
         """The likeliest tokens to come after a text."""
-        logits, _ = model(*self.read_prompt(model, [self.opening(text)]))
+        logits, _ = model(*self.read_prompt(model, [self.encode_opening(text)]))
         return rank_next(self.field, logits[0, -1], count or LISTED)
 
     @torch.no_grad()
     def measure_likelihood(self, model: Generator, given: str, text: str) -> Likelihood:
         """How probable a text is after what is given, read in windows as it would be written; a document has an end."""
-        opening, ids = self.opening(given), self.field.encode(text).tolist()
+        opening, ids = self.encode_opening(given), self.field.encode(text).tolist()
         unknown, ids = ids.count(UNKNOWN), ids if self.shape.one_text else [*ids, END]
         if not ids:
             raise DataError("a text to score is empty")
@@ -98,7 +98,7 @@ class TextWriter:
 
     def generate(self, model: Generator, prompt: str, options: SamplingOptions) -> Generation:
         """Texts that begin with `prompt`."""
-        opening = self.opening(prompt)
+        opening = self.encode_opening(prompt)
         picks = self.pick_tokens(model, opening, options)
         return Generation(prompt, options.count, self.name_tokens(picks, options.count, opening, options))
 
@@ -106,7 +106,7 @@ class TextWriter:
         self, model: Generator, prompt: str, options: SamplingOptions, recorder: Recorder | None = None
     ) -> Generation:
         """The best texts that begin with `prompt`, best first, as a beam finds them."""
-        opening, rules, end = self.opening(prompt), options.rules, END
+        opening, rules, end = self.encode_opening(prompt), options.rules, END
         with torch.no_grad():
             last, state = self.read_prompt(model, [opening])
         step: Step = model.stepper()

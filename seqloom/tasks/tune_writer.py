@@ -29,7 +29,7 @@ class TuneWriter:
 
     def __init__(self, task: "Task") -> None:
         self.writer = TextWriter(task)
-        self.opening = self.writer.opening
+        self.encode_opening = self.writer.encode_opening
 
     def predict(self, model: Generator, text: str, count: int | None) -> list[Prediction]:
         return self.writer.predict(model, text, count)

@@ -92,7 +92,7 @@ class Checkpoints:
             matches = [NAME.fullmatch(name) for name in os.listdir(self.folder)]
         return sorted((int(match[1]) for match in matches if match), reverse=True)
 
-    def newest(self) -> Checkpoint | None:
+    def find_newest(self) -> Checkpoint | None:
         """The newest checkpoint that is whole, or none."""
         reasons: list[str] = []
         self._damaged = set()

@@ -154,7 +154,9 @@ def parse_json(data: bytes, place: str) -> dict[str, Any]:
     """One JSON object without duplicate keys, numbers that are none, half characters or endless nesting."""
     try:
         text = data.decode("utf-8")
-        value = json.loads(text, object_pairs_hook=_distinct, parse_constant=_no_constant, parse_float=_finite_number)
+        value = json.loads(
+            text, object_pairs_hook=_refuse_repeated, parse_constant=_refuse_constant, parse_float=_finite_number
+        )
         if "\\ud" in text.lower():  # an escape may smuggle in half a surrogate pair, which nothing can print
             json.dumps(value, ensure_ascii=False).encode("utf-8")
     except UnicodeError:
@@ -168,7 +170,7 @@ def parse_json(data: bytes, place: str) -> dict[str, Any]:
     return value
 
 
-def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _refuse_repeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for key, value in pairs:
         if key in result:
@@ -177,7 +179,7 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return result
 
 
-def _no_constant(name: str) -> Any:
+def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is not a number")
 
 

@@ -92,7 +92,7 @@ def fit(
         try:
             training.advance()
         except RunError:  # what led to it is told before: whoever looks for the reason reads the records
-            yield training.final_record()
+            yield training.make_final_record()
             raise
         [stops] = ranks.all_reduce(stop is not None and stop.is_set())
         if stops or training.checkpoint_due:
@@ -109,7 +109,7 @@ def find_checkpoint(checkpoints: Checkpoints | None, ranks: ProcessGroup) -> Che
     checkpoint = None
     if checkpoints is not None:
         checkpoints.sweep()
-        checkpoint = checkpoints.newest()
+        checkpoint = checkpoints.find_newest()
     if ranks.count == 1:
         return checkpoint
     own = checkpoint.files() if checkpoint else {}
@@ -216,7 +216,7 @@ class Training:
         magnified = now.loss_scale if half else 1.0
         watch = self.watch if self.watch is not None and (now.step + 1) % self.settings.watch_every == 0 else None
         before = watch.before() if watch is not None else []
-        held = self.held_back(now.step + 1)
+        held = self.list_held_back(now.step + 1)
         result = update(self.trained, self.optimizer, batches, self.settings, self.state, self.ranks, magnified, held)
         if watch is not None and result.finite:
             now.watched = watch.after(before, result.norm)
@@ -231,7 +231,7 @@ class Training:
         now.recent_seconds += perf_counter() - start
         self._read_ahead = 0.0
 
-    def held_back(self, step: int) -> list[nn.Parameter]:
+    def list_held_back(self, step: int) -> list[nn.Parameter]:
         """The parameters that do not learn yet, while layers are unfrozen one after the other."""
         held = find_held_back(self.depths, step, self.settings.unfreeze_every)
         return [parameter for name, parameter in self.learner.named_parameters() if name in held] if held else []
@@ -335,7 +335,7 @@ class Training:
             yield self._finish_record("step", {}, False)
         self.trained.train()  # whoever looked at it may have left it in another mode
 
-    def final_record(self) -> Record:
+    def make_final_record(self) -> Record:
         """The record of a step after which training cannot go on."""
         return self._finish_record("step", {}, False)
 

@@ -128,12 +128,12 @@ def shard_like(tensor: Tensor, own: Tensor) -> Tensor:
 
 def copy_weights(module: nn.Module) -> dict[str, Tensor]:
     """A copy of every weight and buffer by its name; one that has several names (tied weights) by the first."""
-    return {name: gather_whole(tensor.detach()).clone() for name, tensor in distinct_weights(module).items()}
+    return {name: gather_whole(tensor.detach()).clone() for name, tensor in list_weights(module).items()}
 
 
 def load_weights(module: nn.Module, weights: Mapping[str, Tensor], place: Path | str) -> None:
     """Put the weights back, all or none: names, shapes and kinds of number must be those of the module."""
-    own = distinct_weights(module)
+    own = list_weights(module)
     for name in own.keys() - weights.keys():
         raise RunError(f"{place}: the weight {name!r} is missing")
     for name in weights.keys() - own.keys():
@@ -148,7 +148,7 @@ def load_weights(module: nn.Module, weights: Mapping[str, Tensor], place: Path |
             tensor.copy_(shard_like(weights[name], tensor))
 
 
-def distinct_weights(module: nn.Module) -> dict[str, Tensor]:
+def list_weights(module: nn.Module) -> dict[str, Tensor]:
     """Every weight and buffer by its name; one that has several names by the first."""
     distinct: dict[int, tuple[str, Tensor]] = {}
     for name, tensor in module.state_dict(keep_vars=True).items():

@@ -6,14 +6,14 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 from seqloom.config.messages import settings
-from seqloom.config.recipe import Recipe, fitting_kinds
+from seqloom.config.recipe import Recipe, list_kinds
 from seqloom.config.tasks import USES
 from seqloom.errors import RecipeError
 
 BASES = [
     Recipe.of({"task": task, "model": {"kind": kind}})
     for task in USES
-    for kind in fitting_kinds(task)
+    for kind in list_kinds(task)
     if kind != "gru-d" or task == "forecast"
 ]
 BASES.insert(0, Recipe())
@@ -83,7 +83,7 @@ def values_for(name: str) -> st.SearchStrategy:
     if name in ODD:
         return ODD[name]
     if name.endswith("kind"):
-        return st.sampled_from(fitting_kinds("seq2seq"))
+        return st.sampled_from(list_kinds("seq2seq"))
     if setting.choices:
         return st.sampled_from(setting.choices)
     if setting.many and setting.type is str:

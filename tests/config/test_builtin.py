@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from seqloom.config.builtin import builtin, describe
-from seqloom.config.recipe import Recipe, fitting_kinds
+from seqloom.config.recipe import Recipe, list_kinds
 from seqloom.errors import RecipeError
 
 from .settings import one_line
@@ -45,7 +45,7 @@ def test_the_shapes_of_two_unlike_sides_and_of_unlike_layers():
 @pytest.mark.parametrize("name", builtin())
 def test_all_kinds_are_one_word_apart_in_every_built_in_recipe(name):
     recipe = Recipe.read(name)
-    for kind in fitting_kinds(recipe.task):
+    for kind in list_kinds(recipe.task):
         if kind == "gru-d" and recipe.task != "forecast":
             with pytest.raises(RecipeError, match="numbers of which some are missing"):
                 Recipe.read(name, f"model.kind={kind}")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from seqloom.config.messages import literal, settings
 from seqloom.config.names import ELSEWHERE, RENAMED
 from seqloom.config.owners import settings_of
-from seqloom.config.recipe import Recipe, fitting_kinds
+from seqloom.config.recipe import Recipe, list_kinds
 from seqloom.config.tasks import USES
 from seqloom.errors import RecipeError
 
@@ -105,7 +105,7 @@ def test_another_kind_leaves_out_what_it_does_not_have_and_notes_it():
 def test_a_run_s_own_recipe_takes_another_kind():
     """In a resolved recipe every setting is written down."""
     run = Recipe.of(tomllib.loads(Recipe.read("translate").resolved().to_toml(comments=False)))
-    for kind in fitting_kinds("seq2seq"):
+    for kind in list_kinds("seq2seq"):
         assert run.override(f"model.kind={kind}").resolved().model.side("decoder").kind == kind
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from seqloom.data.vocabulary import SPECIALS
 from seqloom.errors import DataError, RunError
-from seqloom.fields.image_tokens import ImageTokens, cut_up, nearest, parse_shades, to_shades, typical
+from seqloom.fields.image_tokens import ImageTokens, choose_typical, cut_up, nearest, parse_shades, to_shades
 
 
 def fitted(images, side: int, most: int) -> ImageTokens:
@@ -54,7 +54,7 @@ def test_the_nearest_is_that_of_all_distances():
 
 def test_typical_squares_leave_less_than_drawn_ones():
     squares = np.concatenate([noise(300, 4, seed=n)[:, 0] // 8 + 60 * n for n in range(4)])
-    found = typical(squares, 8)
+    found = choose_typical(squares, 8)
     rest = [((squares.astype(float) - some[nearest(squares, some)]) ** 2).sum() for some in (found, squares[::150])]
     assert len(np.unique(found, axis=0)) == len(found) == 8 and rest[0] < 0.7 * rest[1]
 

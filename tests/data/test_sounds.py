@@ -11,7 +11,7 @@ from seqloom.config.recipe import Recipe
 from seqloom.data.datasets import open_dataset
 from seqloom.data.formats import sounds
 from seqloom.data.formats.tables import SkippedRows
-from seqloom.data.log_mel import FLOOR, LogMel, LogMelSettings, from_mel, resample, to_mel
+from seqloom.data.log_mel import FLOOR, LogMel, LogMelSettings, convert_from_mel, resample, to_mel
 from seqloom.errors import DataError, RecipeError
 from seqloom.tasks import declare
 from tests.preparing import prepare_task
@@ -76,13 +76,13 @@ def test_frames_are_those_of_torch(settings):
 @pytest.mark.parametrize("frequency", [150, 440, 1000, 2500, 3700])
 def test_the_power_of_a_tone_is_in_the_band_that_contains_it(frequency):
     found = LogMel(SETTINGS).frames(tone(frequency)).mean(0).argmax()
-    corners = from_mel(np.linspace(0, to_mel(RATE / 2), SETTINGS.bands + 2))
+    corners = convert_from_mel(np.linspace(0, to_mel(RATE / 2), SETTINGS.bands + 2))
     assert corners[found] < frequency < corners[found + 2]
 
 
 def test_the_bands_between_the_first_and_the_last_share_every_frequency():
     mel = LogMel(SETTINGS)
-    corners = from_mel(np.linspace(0, to_mel(RATE / 2), SETTINGS.bands + 2))
+    corners = convert_from_mel(np.linspace(0, to_mel(RATE / 2), SETTINGS.bands + 2))
     inside = (np.fft.rfftfreq(mel.bins, 1 / RATE) > corners[1]) & (np.fft.rfftfreq(mel.bins, 1 / RATE) < corners[-2])
     np.testing.assert_allclose(mel.filters[inside].sum(1), 1)
 
@@ -110,7 +110,7 @@ def test_settings_that_make_no_frames_are_refused():
         LogMel(LogMelSettings(100, 2, 1.0, 1.0))
     with pytest.raises(RecipeError, match="never be read"):
         Recipe.of({"task": "seq2seq"}).override("data.source_type=sound", "data.frame_hop=30")
-    with pytest.raises(RecipeError, match='only data.source_type "sound" reads it'):
+    with pytest.raises(RecipeError, match='only .*data.source_type "sound"'):
         Recipe.of({"task": "classify"}).override("data.mel_bands=30")
 
 

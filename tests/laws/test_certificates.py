@@ -9,8 +9,8 @@ import torch
 from torch import nn
 
 from seqloom.architectures.base import ATTENTIONS
-from seqloom.certify import Certificate, all_certificates, all_checks
-from seqloom.certify.certificate import EXACT, compare, compare_with_differences, reproducible_float64
+from seqloom.certify import Certificate, list_checks, measure_certificates
+from seqloom.certify.certificate import EXACT, compare, compare_with_differences, use_reproducible_float64
 from seqloom.certify.reference_maths import softmax
 from seqloom.layers import attention, cells, crf, positions, recurrent, residual
 from seqloom.layers import windowed_attention as local
@@ -19,7 +19,7 @@ from seqloom.layers.fast import native_kernels
 from seqloom.layers.padding import gather_steps, last_step
 from seqloom.layers.transformer import SwiGLU
 
-CHECKS = {check.name: check for check in all_checks()}
+CHECKS = {check.name: check for check in list_checks()}
 transformer = sys.modules["seqloom.layers.transformer"]  # the package gives its name to the function
 
 
@@ -30,7 +30,7 @@ def test_the_certificate_holds(name):
 
 
 def test_no_two_certificates_have_the_same_name():
-    assert len(CHECKS) == len(all_checks())
+    assert len(CHECKS) == len(list_checks())
 
 
 @pytest.mark.parametrize("claim", ["the written equations", "finite differences"])
@@ -52,9 +52,13 @@ def test_every_attention_and_every_norm_has_a_certificate():
 
 
 def test_certificates_come_in_the_same_order_with_the_same_numbers(monkeypatch):
-    some = [check for check in all_checks() if check.subject in ("lstm", "CRF", "windowed")]
-    monkeypatch.setattr("seqloom.certify.checks.all_checks", lambda: some)
-    assert list(all_certificates()) == list(all_certificates()) == [check.certify() for check in reversed(some)][::-1]
+    some = [check for check in list_checks() if check.subject in ("lstm", "CRF", "windowed")]
+    monkeypatch.setattr("seqloom.certify.checks.list_checks", lambda: some)
+    assert (
+        list(measure_certificates())
+        == list(measure_certificates())
+        == [check.certify() for check in reversed(some)][::-1]
+    )
 
 
 def test_certifying_leaves_no_trace():
@@ -99,7 +103,7 @@ def test_one_nan_among_many_numbers_is_seen():
 
 
 def test_a_wrong_gradient_of_a_right_value_is_seen():
-    with reproducible_float64():
+    with use_reproducible_float64():
         x = torch.randn(3, requires_grad=True)
         value, gradient = compare([x.detach() * 2 + x - x.detach()], [2 * x], [x])
         assert value < EXACT and gradient > 0.01

@@ -17,7 +17,7 @@ from seqloom.layers.tap import recording
 from seqloom.layers.transformer import TransformerConfig, transformer
 from seqloom.models import Generator, Source
 from seqloom.search import BannedTokens, BeamOptions, beam, greedy
-from seqloom.search.choosing import PlainRows, likeliest_rows
+from seqloom.search.choosing import PlainRows, prepare_rows
 
 from .zoo import CELLS, stirred
 
@@ -68,7 +68,7 @@ def start(model: Generator, rows: int = 3) -> tuple[torch.Tensor, object]:
 
 def both(model: Generator, last: torch.Tensor, state: object, width: int, wanted: int, banned: list[int]) -> tuple:
     with torch.no_grad():
-        quick = likeliest_rows(model.stepper(), last, state, width, wanted, banned)
+        quick = prepare_rows(model.stepper(), last, state, width, wanted, banned)
     return quick, PlainRows(model.stepper(), last, state, wanted, banned)
 
 

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from seqloom.certify.certificate import EXACT, follows_its_equations, has_equal_paths, reproducible_float64
+from seqloom.certify.certificate import EXACT, follows_its_equations, has_equal_paths, use_reproducible_float64
 from seqloom.certify.check_cells import SUBJECTS as CELL_SUBJECTS
 from seqloom.certify.check_cells import make_cell_case
 from seqloom.certify.laws import READING, NotClaimed, Subject
@@ -248,7 +248,7 @@ def test_the_fast_path_equals_the_equations(name, side):
     """In value and gradient: of the parameters, of the input and of where it starts, through all entries."""
     mask = full_mask(torch.zeros(3, 6, 1)) if side is None else MASKS[side]
     make = partial(make_cell_case, CELL_SUBJECTS[name], mask)
-    with reproducible_float64():
+    with use_reproducible_float64():
         assert max(has_equal_paths(make)) < EXACT and max(follows_its_equations(make)) < EXACT
 
 

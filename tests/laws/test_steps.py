@@ -9,10 +9,10 @@ from seqloom.layers.cache import LEAST, Cache
 from seqloom.layers.fast import native_steps
 from seqloom.layers.fast.native import library
 from seqloom.layers.fast.steps import product
-from seqloom.layers.quantization import in_eight_bits, quantize_weight, quantize_weights, round_rows
+from seqloom.layers.quantization import quantize_weight, quantize_weights, round_rows, use_eight_bits
 from seqloom.layers.state import SharedLeaf, repeat, select, walk_state
 from seqloom.search import BeamOptions, beam
-from seqloom.search.choosing import top_log_probabilities
+from seqloom.search.choosing import find_top_log_probabilities
 
 from .zoo import ENCODERS, MASKS, SIZE, D, poisoned, talker, writer
 
@@ -51,7 +51,7 @@ def test_a_large_product_is_shared_out_among_threads(native):
 def test_weights_are_laid_out_again_when_they_change(native):
     linear, x = nn.Linear(8, 24), torch.randn(2, 8)
     first = native_steps.product(linear.weight, linear.bias)(x)
-    assert native_steps.kept_layout(linear.weight, linear.bias, False) is native_steps.kept_layout(
+    assert native_steps.get_layout(linear.weight, linear.bias, False) is native_steps.get_layout(
         linear.weight, linear.bias, False
     )
     linear.weight.mul_(2)
@@ -107,17 +107,17 @@ def test_native_gelu_is_right_everywhere(dtype, native):
 @pytest.mark.parametrize(("size", "count"), [(3, 3), (16, 1), (1000, 5), (1003, 64), (70, 65)])
 def test_the_leading_tokens_are_those_of_all_probabilities(size, count, dtype, native):
     logits = 5 * torch.randn(4, 1, size, dtype=dtype)
-    values, tokens = top_log_probabilities(logits, count)
+    values, tokens = find_top_log_probabilities(logits, count)
     expected = logits[:, 0].log_softmax(-1).topk(count)
     close(values, expected[0])
     assert torch.equal(tokens, expected[1])
 
 
 def test_of_equally_likely_tokens_the_first_leads_and_no_number_is_told_of(native):
-    assert top_log_probabilities(torch.zeros(1, 1, 40), 3)[1].tolist() == [[0, 1, 2]]
+    assert find_top_log_probabilities(torch.zeros(1, 1, 40), 3)[1].tolist() == [[0, 1, 2]]
     logits = torch.zeros(2, 1, 40)
     logits[1, 0, 7] = torch.nan
-    values, _ = top_log_probabilities(logits, 2)
+    values, _ = find_top_log_probabilities(logits, 2)
     assert values[0].isfinite().all() and values[1].isnan().all()
 
 
@@ -145,7 +145,7 @@ def test_a_product_by_bytes_is_that_of_rounded_rows_and_weights(rows, inputs, ou
         weight[3] = 0  # nothing to scale by
     whole, scale = quantize_weight(weight)
     weight = whole * scale[:, None]
-    with in_eight_bits(True):
+    with use_eight_bits(True):
         found = product(weight, bias)(x)
     close(found, F.linear(round_rows(x), weight, bias), atol=1e-12 if dtype is torch.double else 1e-4, rtol=1e-5)
 
@@ -156,7 +156,7 @@ def test_products_by_bytes_are_the_sums_of_whole_numbers(native):
     whole[:, 0] = 127  # so that the scale is 1
     x = torch.randint(-127, 128, (5, 1000))
     x[:, 0] = 127
-    with in_eight_bits(True):
+    with use_eight_bits(True):
         found = native_steps.product(whole.double(), None)(x.double())
     assert torch.equal(found, (x @ whole.T).double())
 
@@ -164,7 +164,7 @@ def test_products_by_bytes_are_the_sums_of_whole_numbers(native):
 def test_a_row_by_bytes_does_not_depend_on_its_neighbors(native):
     weight, x = torch.randn(70, 33), torch.randn(9, 33)
     x[3], x[4, 5], x[5, 6] = 0, torch.nan, torch.inf  # nothing to scale by, and no numbers
-    with in_eight_bits(True):
+    with use_eight_bits(True):
         change = native_steps.product(weight, None)
     together, apart = change(x), torch.cat([change(row[None]) for row in x])
     assert torch.equal(together.nan_to_num(), apart.nan_to_num())

@@ -15,7 +15,7 @@ from seqloom.layers.embeddings import TokenEmbedding
 from seqloom.layers.fast import kernels
 from seqloom.layers.tap import is_watched
 from seqloom.models import Generator
-from seqloom.search import likeliest, stream
+from seqloom.search import choose_likeliest, stream
 
 from .zoo import D, writer
 
@@ -102,7 +102,7 @@ def test_a_stream_writes_the_same_wherever_it_is_opened_and_read():
     model = speaker()
 
     def opened():
-        return stream(model.stepper(), likeliest, torch.tensor([[1]]), model.initial_state(1), steps=9, end=None)
+        return stream(model.stepper(), choose_likeliest, torch.tensor([[1]]), model.initial_state(1), steps=9, end=None)
 
     def tokens(picks):
         return [pick.token for [pick] in picks]

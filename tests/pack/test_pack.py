@@ -18,7 +18,7 @@ from seqloom.models import Labeler
 from seqloom.pack import pack
 from seqloom.pack.bundle import bundle
 from seqloom.pack.graphs import OPERATORS, PackedGraphs, find_eight_bits
-from seqloom.pack.save import largest_gap, round_weights, sources
+from seqloom.pack.save import measure_gap, round_weights, sources
 from seqloom.runs.json_output import replace_nonfinite
 
 from ..browser import chromium
@@ -223,8 +223,8 @@ def test_weights_that_are_not_rounded_have_no_eight_bits():
 
 
 def test_the_largest_gap():
-    assert largest_gap({"a": [1.0, 2.0], "seconds": 5.0}, {"a": [1.0, 2.5], "seconds": 9.0}) == 0.25
-    assert largest_gap({"a": 100.0, "b": "x"}, {"a": 90.0, "b": "x"}) == pytest.approx(0.1)
+    assert measure_gap({"a": [1.0, 2.0], "seconds": 5.0}, {"a": [1.0, 2.5], "seconds": 9.0}) == 0.25
+    assert measure_gap({"a": 100.0, "b": "x"}, {"a": 90.0, "b": "x"}) == pytest.approx(0.1)
 
 
 def test_nothing_is_overwritten_and_other_endings_are_refused(tmp_path):

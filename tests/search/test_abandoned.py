@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from seqloom.search import Abandoned, BeamOptions, Patience, Sampling, beam, stream, while_wanted
+from seqloom.search import Abandoned, BeamOptions, Patience, Sampling, beam, stop_unless_wanted, stream
 
 ENOUGH = 7
 
@@ -31,7 +31,7 @@ def searches():
 @pytest.mark.parametrize("search", searches(), ids=["beam", "drawn"])
 def test_a_search_ends_at_the_step_after_which_it_is_not_wanted(search):
     steps = []
-    with pytest.raises(Abandoned), while_wanted(lambda: len(steps) < ENOUGH):
+    with pytest.raises(Abandoned), stop_unless_wanted(lambda: len(steps) < ENOUGH):
         search(endless(steps))
     assert len(steps) == ENOUGH
 
@@ -39,7 +39,7 @@ def test_a_search_ends_at_the_step_after_which_it_is_not_wanted(search):
 @pytest.mark.parametrize("search", searches(), ids=["beam", "drawn"])
 def test_outside_nobody_asks(search):
     steps = []
-    with while_wanted(lambda: False):
+    with stop_unless_wanted(lambda: False):
         pass
     search(endless(steps))
     assert len(steps) == 1000

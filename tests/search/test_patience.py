@@ -11,7 +11,7 @@ from seqloom.cli.main import build_app
 from seqloom.config.recipe import Recipe
 from seqloom.errors import SearchError
 from seqloom.runs.run import load, train
-from seqloom.search import BeamOptions, Patience, Recorder, base, beam, beams, likeliest, stream, write, writing
+from seqloom.search import BeamOptions, Patience, Recorder, base, beam, beams, choose_likeliest, stream, write, writing
 from seqloom.tasks import frame_writer
 from seqloom.tasks.decoding_options import DecodingOptions, Rules
 
@@ -29,8 +29,8 @@ def clock(monkeypatch):
 
 def test_a_row_that_does_not_end_is_ended_by_the_time_and_is_what_it_would_have_begun_with(clock):
     toy = Toy(5)
-    whole = write(toy, likeliest, *toy.begin(6), steps=40, end=END)
-    cut = write(toy, likeliest, *toy.begin(6), steps=40, end=END, patience=Patience(4))
+    whole = write(toy, choose_likeliest, *toy.begin(6), steps=40, end=END)
+    cut = write(toy, choose_likeliest, *toy.begin(6), steps=40, end=END, patience=Patience(4))
     assert {one.finish for one in cut} == {"end", "time"}
     for one, other in zip(cut, whole, strict=True):
         assert one.tokens == other.tokens[:4] and one.logs == other.logs[:4]
@@ -39,9 +39,9 @@ def test_a_row_that_does_not_end_is_ended_by_the_time_and_is_what_it_would_have_
 
 def test_no_limit_and_room_that_ends_first_are_as_before(clock):
     toy = Toy(5)
-    whole = write(toy, likeliest, *toy.begin(6), steps=9, end=None)
+    whole = write(toy, choose_likeliest, *toy.begin(6), steps=9, end=None)
     for seconds in (0, 9, 100):
-        assert write(toy, likeliest, *toy.begin(6), steps=9, end=None, patience=Patience(seconds)) == whole
+        assert write(toy, choose_likeliest, *toy.begin(6), steps=9, end=None, patience=Patience(seconds)) == whole
     assert {one.finish for one in whole} == {"length"}
 
 
@@ -63,7 +63,7 @@ def test_a_beam_that_runs_out_of_time_gives_what_it_has(clock):
 def test_only_the_time_of_the_steps_counts(clock):
     toy = Toy(5)
     made = 0
-    for _ in stream(toy, likeliest, *toy.begin(1), steps=7, end=None, patience=Patience(6)):
+    for _ in stream(toy, choose_likeliest, *toy.begin(1), steps=7, end=None, patience=Patience(6)):
         made += 1
         for _ in range(100):
             base.perf_counter()  # whoever reads takes long over it

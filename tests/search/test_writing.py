@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from seqloom.errors import SearchError
-from seqloom.search import BannedTokens, Sampling, greedy, likeliest, sample_tokens, score, stream, write
+from seqloom.search import BannedTokens, Sampling, choose_likeliest, greedy, sample_tokens, score, stream, write
 from seqloom.search.choosing import draw_tokens, draw_uniform, seeds_of, take_largest
 
 from .toy import END, Toy, all_tokens
@@ -54,7 +54,7 @@ def test_without_an_end_all_the_room_is_used():
 
 def test_stopping_the_stream_stops_the_work():
     toy = Toy()
-    steps = stream(toy, likeliest, *toy.begin(2), steps=100, end=None)
+    steps = stream(toy, choose_likeliest, *toy.begin(2), steps=100, end=None)
     assert toy.calls == 0
     for count, picks in enumerate(itertools.islice(steps, 3), 1):
         assert toy.calls == count and [pick.row for pick in picks] == [0, 1]
@@ -66,7 +66,7 @@ def test_a_stream_says_what_the_whole_says():
     toy = Toy(5)
     whole = greedy(toy, *toy.begin(6), steps=10, end=END)
     rows = [[] for _ in whole]
-    for picks in stream(toy, likeliest, *toy.begin(6), steps=10, end=END):
+    for picks in stream(toy, choose_likeliest, *toy.begin(6), steps=10, end=END):
         for pick in picks:
             assert not rows[pick.row] or not rows[pick.row][-1].finish
             rows[pick.row].append(pick)
@@ -77,7 +77,7 @@ def test_a_stream_says_what_the_whole_says():
 
 def test_alternatives_are_the_likeliest_tokens_of_each_step():
     toy = Toy(6)
-    [one] = write(toy, likeliest, *toy.begin(1), steps=5, end=END, alternatives=3)
+    [one] = write(toy, choose_likeliest, *toy.begin(1), steps=5, end=END, alternatives=3)
     tokens = all_tokens(one)
     assert len(one.alternatives) == len(tokens)
     for place, found in enumerate(one.alternatives):
@@ -233,7 +233,7 @@ def test_the_largest_of_many_are_those_that_sorting_finds(shape, count):
     found, places = take_largest(values, count)
     expected = values.sort(-1, descending=True)[0][:, :count]
     assert torch.equal(found, expected) and torch.equal(values.gather(1, places), expected)
-    assert torch.equal(likeliest(values, [], 1), values.argmax(-1))
+    assert torch.equal(choose_likeliest(values, [], 1), values.argmax(-1))
 
 
 def test_ten_thousand_tokens():

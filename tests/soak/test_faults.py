@@ -107,7 +107,7 @@ def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(
     newest, before, *_ = Checkpoints(folder / "checkpoints").steps()
     damage(folder / "checkpoints" / f"step-{newest}" / name)
     checkpoints = Checkpoints(folder / "checkpoints")
-    assert (found := checkpoints.newest()) is not None and found.step == before
+    assert (found := checkpoints.find_newest()) is not None and found.step == before
     assert f"step-{newest}" in checkpoints.skipped_checkpoints[0]
     assert_as_if_nothing_had_been(kind, folder)
 
@@ -160,7 +160,7 @@ def test_a_signal_saves_within_ten_seconds_and_says_how_to_go_on(tmp_path: Path,
         assert time.monotonic() - begun < 10
     assert process.returncode in (0, 130), said
     if process.returncode == 130:
-        assert "--resume" in said and Checkpoints(folder / "checkpoints").newest() is not None
+        assert "--resume" in said and Checkpoints(folder / "checkpoints").find_newest() is not None
     assert_as_if_nothing_had_been(kind, folder)
 
 
@@ -199,6 +199,6 @@ def test_numbers_that_are_none_are_skipped_counted_and_stop_the_training_after_t
         return
     with pytest.raises(RunError, match=rf"stopped at step {9 + SKIPPED_AT_MOST}.*the examples \d+"):
         list(records)
-    newest = Checkpoints(tmp_path / "run" / "checkpoints").newest()
+    newest = Checkpoints(tmp_path / "run" / "checkpoints").find_newest()
     assert newest is not None and all(tensor.isfinite().all() for tensor in newest.weights.values())
     assert newest.state["skipped"] < SKIPPED_AT_MOST

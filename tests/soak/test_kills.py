@@ -105,9 +105,9 @@ def test_killed_while_a_checkpoint_is_written(tmp_path: Path, number: int) -> No
     assert ended(process) == -signal.SIGKILL
     again = Checkpoints(tmp_path)
     again.sweep()
-    found = again.newest()
+    found = again.find_newest()
     assert found is not None and not again.skipped_checkpoints and found.step == again.steps()[0]
     for part in (found.weights, found.optimizer, found.average, found.carried):
         assert all((tensor == found.step).all() for tensor in part.values()) and len(part) == 1
     again.save(numbered(found.step + 1))
-    assert again.newest() is not None and again.steps()[0] == found.step + 1
+    assert again.find_newest() is not None and again.steps()[0] == found.step + 1

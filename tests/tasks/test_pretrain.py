@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from seqloom.cli.main import main
-from seqloom.config.recipe import Recipe, fitting_kinds
+from seqloom.config.recipe import Recipe, list_kinds
 from seqloom.data.masking import MASK
 from seqloom.data.vocabulary import NEVER_WRITTEN
 from seqloom.errors import DataError, RecipeError
@@ -89,7 +89,7 @@ def test_logits_are_computed_at_the_chosen_places_only(monkeypatch):
     assert seen == [int(batch.loss_mask.sum())] and seen[0] < int(batch.mask.sum()) / 2
 
 
-@pytest.mark.parametrize("kind", [kind for kind in fitting_kinds("pretrain") if kind != "linear"])
+@pytest.mark.parametrize("kind", [kind for kind in list_kinds("pretrain") if kind != "linear"])
 def test_what_is_hidden_is_not_seen(kind):
     """The prediction at a masked place is the same whatever the hidden word is; only the target differs."""
     _, _, model = prepare("masked", kind)

@@ -15,7 +15,7 @@ from seqloom.layers.state import repeat
 from seqloom.models import Generator
 from seqloom.runs.run import load, train
 from seqloom.search import Sampling, score
-from seqloom.search.choosing import top_log_probabilities
+from seqloom.search.choosing import find_top_log_probabilities
 from seqloom.tasks.decoding_options import DecodingOptions, Rules
 from seqloom.tasks.generation import SamplingOptions
 from seqloom.tasks.task import Task
@@ -86,7 +86,7 @@ def test_prepared_steps_give_them_no_probability_either(kernels):
         expected, found = model(last, state)[0], step(last, state)[0]
     torch.testing.assert_close(found, expected)
     assert (found[..., [PAD, START]] == -torch.inf).all() and found.isfinite().sum() == 3 * (len(task.target) - 2)
-    logs, tokens = top_log_probabilities(found, len(task.target))  # those that are impossible come last
+    logs, tokens = find_top_log_probabilities(found, len(task.target))  # those that are impossible come last
     assert (logs[:, -2:] == -torch.inf).all() and not {PAD, START} & set(tokens[:, :-2].flatten().tolist())
     torch.testing.assert_close(logs.exp().sum(1), torch.ones(3))
 

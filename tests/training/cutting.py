@@ -42,7 +42,7 @@ class Run:
         """What another process would find: the folder, the records, the best weights; the rest is built anew."""
         again = Run(given=self.settings, make=self.make, feed=self.made_feed)
         again.checkpoints = Checkpoints(self.checkpoints.folder, keep=2) if self.checkpoints else None
-        found = again.checkpoints.newest() if again.checkpoints else None
+        found = again.checkpoints.find_newest() if again.checkpoints else None
         again.records = [record for record in self.records if found and record.step < found.step]
         again.best = self.best
         torch.manual_seed(999)  # nothing of the old process's randomness is left

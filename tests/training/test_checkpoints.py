@@ -52,7 +52,7 @@ def is_whole(found: Checkpoint | None) -> bool:
 
 
 def newest_step(folder: Path) -> int | None:
-    found = Checkpoints(folder).newest()
+    found = Checkpoints(folder).find_newest()
     assert found is None or is_whole(found)
     return None if found is None else found.step
 
@@ -66,10 +66,10 @@ def filled(folder: Path, *steps: int) -> Checkpoints:
 
 
 def test_an_empty_or_absent_folder_has_no_checkpoint(tmp_path: Path) -> None:
-    assert Checkpoints(tmp_path).newest() is None
+    assert Checkpoints(tmp_path).find_newest() is None
     absent = Checkpoints(tmp_path / "absent")
     absent.sweep()
-    assert absent.newest() is None and not (tmp_path / "absent").exists()
+    assert absent.find_newest() is None and not (tmp_path / "absent").exists()
 
 
 def test_the_newest_is_the_one_of_the_highest_step_and_as_many_as_asked_for_are_kept(tmp_path: Path) -> None:
@@ -108,18 +108,23 @@ def test_a_damaged_checkpoint_is_passed_over_with_a_reason_and_does_not_count(
 ) -> None:
     checkpoints = filled(tmp_path / "c", 5, 6, 7)
     damage(tmp_path / "c" / "step-7" / name)
-    assert is_whole(found := checkpoints.newest()) and found is not None and found.step == 6
+    assert is_whole(found := checkpoints.find_newest()) and found is not None and found.step == 6
     [reason] = checkpoints.skipped_checkpoints
     assert "step-7" in reason and "\n" not in reason
     checkpoints.save(checkpoint(8))  # keeps two whole ones; the damaged one is of no use any more
-    assert checkpoints.steps() == [8, 6] and checkpoints.newest() is not None and checkpoints.skipped_checkpoints == ()
+    assert checkpoints.steps() == [8, 6]
+    assert checkpoints.find_newest() is not None and checkpoints.skipped_checkpoints == ()
 
 
 def test_a_damaged_checkpoint_is_replaced_when_training_comes_there_again(tmp_path: Path) -> None:
     checkpoints = filled(tmp_path, 5, 6, 7)
     cut(tmp_path / "step-7" / WEIGHTS)
     flip(tmp_path / "step-6" / STATE)
-    assert (found := checkpoints.newest()) is not None and found.step == 5 and len(checkpoints.skipped_checkpoints) == 2
+    assert (
+        (found := checkpoints.find_newest()) is not None
+        and found.step == 5
+        and len(checkpoints.skipped_checkpoints) == 2
+    )
     checkpoints.save(checkpoint(6))
     assert newest_step(tmp_path) == 6 and checkpoints.steps() == [6, 5]
 
@@ -144,7 +149,7 @@ def test_a_checkpoint_that_is_whole_but_hostile_is_passed_over(tmp_path: Path) -
         (place / name).write_bytes(kept)
         vouch(place, FILES[:-1])
     vouch(place, (WEIGHTS, STATE))
-    assert (found := checkpoints.newest()) is not None and found.step == 1
+    assert (found := checkpoints.find_newest()) is not None and found.step == 1
     assert f"does not list {OPTIMIZER}" in checkpoints.skipped_checkpoints[0]
 
 
@@ -167,7 +172,7 @@ def test_all_damaged_is_none_with_every_reason(tmp_path: Path) -> None:
     for step in (3, 4):
         shutil.rmtree(tmp_path / f"step-{step}")
         (tmp_path / f"step-{step}").touch()  # not even a folder
-    assert checkpoints.newest() is None and len(checkpoints.skipped_checkpoints) == 2
+    assert checkpoints.find_newest() is None and len(checkpoints.skipped_checkpoints) == 2
 
 
 @pytest.mark.parametrize("damaged", [False, True])
@@ -179,7 +184,7 @@ def test_a_kill_at_any_moment_of_saving_leaves_the_one_before_or_the_new_one(tmp
         checkpoints = filled(folder, 1, 2, 3)
         if damaged:
             cut(folder / "step-3" / WEIGHTS)
-        checkpoints.newest()
+        checkpoints.find_newest()
         return lambda: checkpoints.save(checkpoint(new))
 
     seen = set()
@@ -191,7 +196,7 @@ def test_a_kill_at_any_moment_of_saving_leaves_the_one_before_or_the_new_one(tmp
         again.sweep()
         assert not [name for name in os.listdir(folder) if name.startswith(".")]
         assert newest_step(folder) == found
-        again.newest()
+        again.find_newest()
         again.save(checkpoint(9))  # and nothing that was left stands in the way
         assert newest_step(folder) == 9 and len(again.steps()) == 2
     assert seen == {last, new}

@@ -98,7 +98,7 @@ def test_from_the_checkpoint_before_a_damaged_one_it_comes_to_the_same_end(tmp_p
     weights = tmp_path / f"step-{newest}" / WEIGHTS
     weights.write_bytes(weights.read_bytes()[:-3])
     again = run.rebuilt()
-    assert again.checkpoints is not None and (found := again.checkpoints.newest()) and found.step == before
+    assert again.checkpoints is not None and (found := again.checkpoints.find_newest()) and found.step == before
     assert_same(again.whole(), whole)
 
 
@@ -436,7 +436,7 @@ def test_ten_skipped_steps_in_a_row_are_too_many(tmp_path: Path) -> None:
     assert f"step {10 + SKIPPED_AT_MOST}:" in str(error.value) and "\n" not in str(error.value)
     assert f"the examples {', '.join(map(str, last))}" in str(error.value)
     assert same(copy_weights(run.objective), good)
-    assert (found := Checkpoints(tmp_path).newest()) is not None and same(found.weights, good)
+    assert (found := Checkpoints(tmp_path).find_newest()) is not None and same(found.weights, good)
 
 
 def test_nine_skipped_steps_in_a_row_are_not_too_many() -> None:

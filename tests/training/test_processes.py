@@ -128,7 +128,7 @@ def test_another_number_of_processes_goes_on_in_the_same_order(tmp_path: Path, c
         list(fit(objective, rows, given_for(case), validate, checkpoints, stop, ranks))
 
     together(2, until_stopped, tmp_path)
-    found = Checkpoints(tmp_path / "checkpoints").newest()
+    found = Checkpoints(tmp_path / "checkpoints").find_newest()
     assert found is not None and 0 < found.step < 8 and found.carried
     together(3, lambda ranks: trained(case, given_for(case), tmp_path, ranks), tmp_path)
     asked, _, weights = left(tmp_path / "whole", 1, 0)

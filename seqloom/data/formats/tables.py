@@ -73,7 +73,7 @@ class Reading:
         skip = data.on_bad_row == "skip"
         return cls(columns, data.format, data.separator, data.encoding, skip, header=data.header)
 
-    def allowing(self, blank: tuple[str, ...]) -> "Reading":
+    def allow_blank(self, blank: tuple[str, ...]) -> "Reading":
         """The same, with columns in which a value may be missing."""
         return replace(self, blank=blank)
 

@@ -95,12 +95,12 @@ def date_forms(locales: Iterable[str]) -> dict[str, list[DateForm]]:
         from babel import Locale
     except ImportError:
         raise MissingExtra("babel", "samples") from None
-    forms = {name: _full_year_forms(Locale.parse(name)) for name in locales}
-    ambiguous = _ambiguous_shapes(form for group in forms.values() for form in group)
+    forms = {name: _list_full_year_forms(Locale.parse(name)) for name in locales}
+    ambiguous = _find_ambiguous_shapes(form for group in forms.values() for form in group)
     return {name: [f for f in group if _shape(f) not in ambiguous] for name, group in forms.items()}
 
 
-def _full_year_forms(locale: "Locale") -> list[DateForm]:
+def _list_full_year_forms(locale: "Locale") -> list[DateForm]:
     """The locale's forms, each once, without those that cut the year to two digits."""
     patterns = [locale.date_formats[style] for style in STYLES]
     patterns += [locale.datetime_skeletons[name] for name in SKELETONS if name in locale.datetime_skeletons]
@@ -108,7 +108,7 @@ def _full_year_forms(locale: "Locale") -> list[DateForm]:
     return [DateForm(locale, p) for text, p in once.items() if "yy" not in _fields(text)]
 
 
-def _ambiguous_shapes(forms: Iterable[DateForm]) -> set[str]:
+def _find_ambiguous_shapes(forms: Iterable[DateForm]) -> set[str]:
     """Shapes of all-number dates that some read day first and others month first, such as 7/10/2021."""
     order_of: dict[str, list[str]] = {}
     ambiguous = set()

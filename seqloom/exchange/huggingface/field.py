@@ -20,7 +20,7 @@ from ...data.ragged import Ragged
 from ...data.vocabulary import END, NEVER_WRITTEN, SPECIALS, START, UNKNOWN, Vocabulary
 from ...errors import RecipeError, RunError
 from ...fields import TEXT_KINDS
-from ...fields.cutting import visible
+from ...fields.cutting import show_invisible
 from ...fields.text import SILENT, Text
 from ...schemas import MOST_SYMBOLS
 from .sentencepiece import MarianTokenizer
@@ -122,7 +122,7 @@ class FolderText(Text):
         return self.tokenizer.decode([number for number in theirs if number >= 0])
 
     def names(self, ids: Iterable[int]) -> list[str]:
-        return [visible("".join(MARKS.get(one, one) for one in self.symbols[number])) for number in ids]
+        return [show_invisible("".join(MARKS.get(one, one) for one in self.symbols[number])) for number in ids]
 
     def begins_word(self) -> NDArray[np.bool_] | None:
         if self.marked:

@@ -216,21 +216,21 @@ def save(model: Any, folder: str | Path) -> None:
         raise RunError(f"a {type(model).__name__} is not in the shape of one of these families: {shapes}")
     refuse_existing(folder)
     files = {
-        "config.json": json_bytes(written_config(model)),
-        WEIGHTS: safetensors.torch.save(written_weights(model), metadata={"format": "pt"}),
+        "config.json": json_bytes(make_config(model)),
+        WEIGHTS: safetensors.torch.save(collect_weights(model), metadata={"format": "pt"}),
         "README.md": write_card(model, folder.resolve().name).encode(),
         **(model.tokenizer.files if model.tokenizer is not None else {}),
     }
     write_folder(folder, files)
 
 
-def written_config(model: PretrainedModel) -> dict[str, Any]:
+def make_config(model: PretrainedModel) -> dict[str, Any]:
     kept = {key: value for key, value in model.config.items() if key not in ("_name_or_path", "torch_dtype")}
     own = {"model_type": model.family.name, "architectures": [model.architecture], "dtype": "float32"}
     return {**kept, **own}
 
 
-def written_weights(model: PretrainedModel) -> dict[str, Tensor]:
+def collect_weights(model: PretrainedModel) -> dict[str, Tensor]:
     ours = {name: parameter.float() for name, parameter in model.named_parameters()}
     theirs = write_weights(model.rows, ours)
     if model.family.is_bare(model.architecture):

@@ -166,7 +166,7 @@ def read_wordpieces(data: bytes, folder: Path, options: dict[str, Any]) -> "Libr
     vocabulary, special = {piece: number for number, piece in enumerate(pieces)}, options["special"]
     if len(vocabulary) < len(pieces):
         raise RunError(f"{folder / 'vocab.txt'}: has a piece twice")
-    need_tokens(vocabulary, [special["unk"], special["cls"], special["sep"]], folder / "vocab.txt")
+    require_tokens(vocabulary, [special["unk"], special["cls"], special["sep"]], folder / "vocab.txt")
     library = Tokenizer(models.WordPiece(vocabulary, unk_token=special["unk"]))
     library.normalizer = normalizers.BertNormalizer(
         clean_text=True,
@@ -181,7 +181,7 @@ def read_wordpieces(data: bytes, folder: Path, options: dict[str, Any]) -> "Libr
         pair=f"{before}:0 $A:0 {after}:0 $B:1 {after}:1",
         special_tokens=[(before, vocabulary[before]), (after, vocabulary[after])],
     )
-    return with_special(library, options, vocabulary)
+    return add_special_tokens(library, options, vocabulary)
 
 
 def read_byte_pairs(files: dict[str, bytes], folder: Path, family: str, options: dict[str, Any]) -> "Library":
@@ -198,19 +198,19 @@ def read_byte_pairs(files: dict[str, bytes], folder: Path, family: str, options:
     library.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=space)
     library.decoder = decoders.ByteLevel()
     if family == "roberta":
-        need_tokens(vocabulary, [special["sep"], special["cls"]], folder / "vocab.json")
+        require_tokens(vocabulary, [special["sep"], special["cls"]], folder / "vocab.json")
         after, before = ((special[name], vocabulary[special[name]]) for name in ("sep", "cls"))
         library.post_processor = processors.RobertaProcessing(after, before, True, space)
-    return with_special(library, options, vocabulary)
+    return add_special_tokens(library, options, vocabulary)
 
 
-def need_tokens(vocabulary: dict[str, int], tokens: Sequence[str], place: Path) -> None:
+def require_tokens(vocabulary: dict[str, int], tokens: Sequence[str], place: Path) -> None:
     for token in tokens:
         if token not in vocabulary:
             raise RunError(f"{place}: has no {token!r:.80}, which is needed")
 
 
-def with_special(library: "Library", options: dict[str, Any], vocabulary: dict[str, int]) -> "Library":
+def add_special_tokens(library: "Library", options: dict[str, Any], vocabulary: dict[str, int]) -> "Library":
     """Special tokens are found whole in a text; some take the blank before them, such as RoBERTa's mask."""
     from tokenizers import AddedToken
 

@@ -102,10 +102,10 @@ def drop_copies(family: Family, settings: Any, weights: dict[str, Tensor], place
     for name, value in family.constants(settings).items():
         if name in kept:
             dropped = kept.pop(name)
-            if value is not None and not same(dropped, value):
+            if value is not None and not are_equal(dropped, value):
                 raise RunError(f"{place}: {name!r} is not what such a model computes in its place")
     return kept
 
 
-def same(weight: Tensor, value: Tensor) -> bool:
+def are_equal(weight: Tensor, value: Tensor) -> bool:
     return weight.shape == value.shape and bool(torch.allclose(weight.double(), value.double(), atol=TOLERANCE))

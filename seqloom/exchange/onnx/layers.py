@@ -32,7 +32,7 @@ from ...layers.transformer import CausalAttention, CrossAttention, SelfAttention
 from .attention import look, prepare, see_memory, see_others, see_past, see_sequence
 from .graph import Graph, Shape, Value
 from .modules import refuse, write_linear, write_module, write_sinusoids
-from .recurrences import both_states, read_both_ways, read_recurrence, scan_cell, start_entries
+from .recurrences import join_states, read_both_ways, read_recurrence, scan_cell, start_entries
 from .state import FixedState, Leaf, Reading, Source, State, zero_padding
 
 
@@ -318,7 +318,7 @@ LAYERS: dict[type[nn.Module], Writer] = {
     Bidirectional: Writer(
         read_both_ways,
         lambda graph, layer, batch, memory: tuple(write_start(graph, way, batch, None) for way in layer.ways),
-        both_states,
+        join_states,
     ),
     SeparateDirections: Writer(
         read_separately,

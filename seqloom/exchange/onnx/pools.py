@@ -20,12 +20,12 @@ def pick(graph: Graph, values: Value, where: Value) -> Value:
     return graph.where(there.unsqueeze(-1), values, 0.0).sum(1)
 
 
-def last_of(graph: Graph, reading: Reading) -> Value:
+def find_last(graph: Graph, reading: Reading) -> Value:
     return graph.add("Max", reading.lengths - graph.integer(1), graph.integer(0)).unsqueeze(1)
 
 
 def pool_last(graph: Graph, values: Value, reading: Reading) -> Value:
-    return pick(graph, values, last_of(graph, reading))
+    return pick(graph, values, find_last(graph, reading))
 
 
 def pool_first(graph: Graph, values: Value, reading: Reading) -> Value:

@@ -119,5 +119,5 @@ def read_both_ways(
     return zero_padding(graph, y, reading), (end, begin)
 
 
-def both_states(layer: Bidirectional, state: State, graph: Graph) -> tuple[tuple[Value, ...], ...]:
+def join_states(layer: Bidirectional, state: State, graph: Graph) -> tuple[tuple[Value, ...], ...]:
     return (tuple(graph.concat(*[leaf.value for leaf in pair]) for pair in zip(*state, strict=True)),)

@@ -112,7 +112,7 @@ def add_head(module: Module, head: Head) -> list[str]:
     return [*lines, *(line.replace("SHAPE", str(tuple(readout.shape))) for line in FORMS[readout.form])]
 
 
-def reading_lines(module: Module, encoder: Encoder, embed: nn.Module, name: str) -> list[str]:
+def write_reading(module: Module, encoder: Encoder, embed: nn.Module, name: str) -> list[str]:
     """The lines from `inputs` and `lengths` to `values` and `ends`."""
     applied = add_embedding(module, f"{name}_embed", embed)
     body = body_of(name, encoder.layer)
@@ -127,7 +127,7 @@ def reading_lines(module: Module, encoder: Encoder, embed: nn.Module, name: str)
 
 
 def write_labeler(module: Module, model: Labeler) -> None:
-    lines = reading_lines(module, model.encoder, model.embed, "encoder")
+    lines = write_reading(module, model.encoder, model.embed, "encoder")
     lines.append("y = values" if model.per_element else f"y = {pool_code(model.encoder.pool)}")
     module.method("answer(self, inputs, lengths)", *lines, *add_head(module, model.head), "return outputs")
 
@@ -192,7 +192,7 @@ def write_transformer_step(module: Module, model: Generator, body: Body, memory:
 
 def write_seq2seq(module: Module, model: Generator) -> None:
     assert model.source is not None
-    lines = reading_lines(module, model.source.encoder, model.source.embed, "encoder")
+    lines = write_reading(module, model.source.encoder, model.source.embed, "encoder")
     body = body_of("decoder", model.decoder, starts=False)
     if body.transformer:
         refused = 'raise ValueError("a source without elements gives attention nothing to look at")'

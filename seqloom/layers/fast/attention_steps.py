@@ -7,10 +7,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from ..cache import Cache, visible
+from ..cache import Cache, find_visible
 from ..state import SharedLeaf, State
 from . import native_steps
-from .native_kernels import usable
+from .native_kernels import can_use
 from .steps import Step, change_of
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def step_causal(layer: "CausalAttention") -> Step:
             context = look(projected, cache, 0, cache.valid)
             return out(context), (cache, count)
         if cache.padded:
-            near = visible(cache, 1, window)
+            near = find_visible(cache, 1, window)
             context = look(projected, cache, 0, None if near is None else near[:, 0])
         else:
             context = look(projected, cache, max(0, cache.length - window), None)
@@ -47,7 +47,7 @@ def step_causal(layer: "CausalAttention") -> Step:
 
 def attend_own(attend: "MultiHeadAttention") -> Callable[[Tensor, Cache, int, Tensor | None], Tensor]:
     """What queries see of a cache from the step `first` on, when the keys and values beside them have joined it."""
-    if usable(attend.out.weight):
+    if can_use(attend.out.weight):
         return native_steps.attend_own(attend)
     heads, width, query_size = attend.heads, attend.width, attend.query_size
 
@@ -75,7 +75,7 @@ def step_cross(layer: "CrossAttention") -> Step:
 
 def attend_memory(attend: "MultiHeadAttention") -> Callable[[Tensor, SharedLeaf], Tensor]:
     """What queries see of a memory, which some rows share: they ask side by side in time."""
-    if usable(attend.out.weight):
+    if can_use(attend.out.weight):
         return native_steps.attend_memory(attend)
     heads, width, query_size = attend.heads, attend.width, attend.query_size
     known: tuple[Tensor, ...] = ()

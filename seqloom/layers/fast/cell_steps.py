@@ -8,7 +8,7 @@ from torch import Tensor
 
 from ..state import Entries, SharedLeaf, State
 from . import native_steps
-from .native_kernels import usable
+from .native_kernels import can_use
 from .steps import Change, Step, change_of, product
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def step_recurrence(advance: Advance, W: Change) -> Step:
 
 def advance_lstm(cell: "Cell") -> Advance:
     U, size = cell.U.weight, cell.size
-    if usable(U):
+    if can_use(U):
         of_h, finish = native_steps.product(U, None), native_steps.lstm(size, U.dtype)
         return lambda share, entries: finish(share, of_h(entries[0]), entries[1])
     of_h = product(U, None)
@@ -50,7 +50,7 @@ def advance_lstm(cell: "Cell") -> Advance:
 def advance_gru(cell: "Cell") -> Advance:
     U, b, size = cell.U.weight, cell.U.bias, cell.size
     of_h = product(U, b)
-    if usable(U):
+    if can_use(U):
         finish = native_steps.gru(size, U.dtype)
         return lambda share, entries: (finish(share, of_h(entries[0]), entries[0]),)
 

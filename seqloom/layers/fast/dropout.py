@@ -13,12 +13,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .native_kernels import symbol, usable
+from .native_kernels import can_use, symbol
 
 
 class Dropout(nn.Dropout):
     def forward(self, x: Tensor) -> Tensor:
-        if not self.training or not 0 < self.p < 1 or self.inplace or not usable(x):
+        if not self.training or not 0 < self.p < 1 or self.inplace or not can_use(x):
             return F.dropout(x, self.p, self.training, self.inplace)
         return Drop.apply(x, self.p, int(torch.randint(1 << 62, ())))
 

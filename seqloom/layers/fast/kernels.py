@@ -93,7 +93,7 @@ def split_steps(counts: list[int], *tensors: Tensor) -> list[tuple[Tensor, ...]]
     return list(zip(*(tensor.split(counts) for tensor in tensors), strict=True))
 
 
-def going(tensor: Tensor, step: Tensor) -> Tensor:
+def select_going(tensor: Tensor, step: Tensor) -> Tensor:
     """The rows that a later step still has."""
     return tensor if len(tensor) == len(step) else tensor[: len(step)]
 
@@ -141,7 +141,7 @@ class RNN(torch.autograd.Function):
         whole, outputs = allocate_steps(h, counts)
         now, ahead = h, 2 * U.t()
         for here, output in split_steps(counts, x.detach().mul_(2), outputs):
-            now = sigmoid_to_tanh(torch.sigmoid(here.addmm_(going(now, here), ahead), out=output))
+            now = sigmoid_to_tanh(torch.sigmoid(here.addmm_(select_going(now, here), ahead), out=output))
         ctx.save_for_backward(U, h, whole)
         ctx.counts = counts
         return outputs
@@ -174,7 +174,7 @@ class GRU(torch.autograd.Function):
         whole, outputs = allocate_steps(h, counts)
         blocks, now = gates.chunk(3, 1), h
         for r_u, r, u, n, share, output in split_steps(counts, gates[:, : 2 * size], *blocks, shares, outputs):
-            old = going(now, r)
+            old = select_going(now, r)
             r_u.addmm_(old, gating).sigmoid_()
             sigmoid_to_tanh(n.addcmul_(r, torch.addmm(offset, old, proposing, out=share)).sigmoid_())
             now = torch.lerp(n, old, u, out=output)
@@ -202,7 +202,7 @@ class GRU(torch.autograd.Function):
         for d_h, blocks, product, share in reversed(
             split_steps(ctx.counts, d_hs, moves.unflatten(1, (4, size)), d_product, u)
         ):
-            going(d_h, later).addmm_(later, turned).addcmul_(carried, kept)
+            select_going(d_h, later).addmm_(later, turned).addcmul_(carried, kept)
             blocks.mul_(d_h[:, None])
             later, carried, kept = product, d_h, share
         d_first = torch.addcmul(later @ turned, carried, kept)
@@ -222,7 +222,7 @@ class ResetBefore(torch.autograd.Function):
         whole, outputs = allocate_steps(h, counts)
         blocks, now = gates.chunk(3, 1), h
         for r_u, r, u, n, reset, output in split_steps(counts, gates[:, : 2 * size], *blocks, resets, outputs):
-            old = going(now, r)
+            old = select_going(now, r)
             r_u.addmm_(old, gating).sigmoid_()
             sigmoid_to_tanh(n.addmm_(torch.mul(r, old, out=reset), proposing).sigmoid_())
             now = torch.lerp(n, old, u, out=output)
@@ -246,7 +246,7 @@ class ResetBefore(torch.autograd.Function):
         for d_h, of_r, of_u, r_u, u_n, of_n, d_reset in reversed(
             split_steps(ctx.counts, d_hs, r, u, d_r_u, d_u_n, d_n, d_r)
         ):
-            going(d_h, later).addmm_(later, U).add_(passed)
+            select_going(d_h, later).addmm_(later, U).add_(passed)
             u_n.mul_(d_h[:, None])
             back = of_n @ V
             d_reset.mul_(back)

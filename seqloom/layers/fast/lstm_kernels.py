@@ -12,7 +12,16 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from ..state import Entries
-from .kernels import allocate_steps, bend_sigmoid, bend_tanh, going, pad_rows, shift_steps, sigmoid_to_tanh, split_steps
+from .kernels import (
+    allocate_steps,
+    bend_sigmoid,
+    bend_tanh,
+    pad_rows,
+    select_going,
+    shift_steps,
+    sigmoid_to_tanh,
+    split_steps,
+)
 
 
 def run_pytorch_lstm(W: nn.Linear, U: nn.Linear, x: Tensor, entries: Entries) -> tuple[Tensor, Entries]:
@@ -62,8 +71,8 @@ def backpropagate_steps(
     for d_h, d_c, here, with_c, with_h, passes, stay in reversed(
         split_steps(counts, d_hs, d_cs, moves, by_c, by_h, through, stays)
     ):
-        going(d_h, later).addmm_(later, U)
-        going(d_c, later).addcmul_(carried, kept)
+        select_going(d_h, later).addmm_(later, U)
+        select_going(d_c, later).addcmul_(carried, kept)
         d_c.addcmul_(d_h, passes)
         with_c.mul_(d_c[:, None])
         with_h.mul_(d_h)
@@ -83,9 +92,9 @@ class LSTM(torch.autograd.Function):
         for here, i, f, g, o, new, squash, output in split_steps(
             counts, gates, *gates.chunk(4, 1), cells, squashed, outputs
         ):
-            here.addmm_(going(now, here), ahead).sigmoid_()
+            here.addmm_(select_going(now, here), ahead).sigmoid_()
             sigmoid_to_tanh(g)
-            cell = torch.mul(f, going(cell, here), out=new).addcmul_(i, g)
+            cell = torch.mul(f, select_going(cell, here), out=new).addcmul_(i, g)
             sigmoid_to_tanh(torch.add(cell, cell, out=squash).sigmoid_())
             now = torch.mul(o, squash, out=output)
         ctx.save_for_backward(gates, U, h, c, whole_h, whole_c, squashed)
@@ -117,8 +126,8 @@ class Coupled(torch.autograd.Function):
         for here, f, g, o, new, squash, output in split_steps(
             counts, gates, *gates.chunk(3, 1), cells, squashed, outputs
         ):
-            here.addmm_(going(now, here), ahead).sigmoid_()
-            cell = torch.lerp(sigmoid_to_tanh(g), going(cell, here), f, out=new)
+            here.addmm_(select_going(now, here), ahead).sigmoid_()
+            cell = torch.lerp(sigmoid_to_tanh(g), select_going(cell, here), f, out=new)
             sigmoid_to_tanh(torch.add(cell, cell, out=squash).sigmoid_())
             now = torch.mul(o, squash, out=output)
         ctx.save_for_backward(gates, U, h, c, whole_h, whole_c, squashed)
@@ -161,8 +170,8 @@ class Peephole(torch.autograd.Function):
         for here, i_f_g, i, f, g, o, new, squash, output in split_steps(
             counts, gates, gates[:, : 3 * size], *gates.chunk(4, 1), cells, squashed, outputs
         ):
-            old = going(cell, here)
-            here.addmm_(going(now, here), ahead)
+            old = select_going(cell, here)
+            here.addmm_(select_going(now, here), ahead)
             i.addcmul_(V_i, old), f.addcmul_(V_f, old)
             i_f_g.sigmoid_(), sigmoid_to_tanh(g)
             cell = torch.mul(f, old, out=new).addcmul_(i, g)
@@ -205,8 +214,8 @@ class FullPeephole(torch.autograd.Function):
         for here, i_f_g, i_f, i, f, g, o, new, squash, output in split_steps(
             counts, gates, gates[:, : 3 * size], gates[:, : 2 * size], *gates.chunk(4, 1), cells, squashed, outputs
         ):
-            old = going(cell, here)
-            here.addmm_(going(now, here), ahead)
+            old = select_going(cell, here)
+            here.addmm_(select_going(now, here), ahead)
             i_f.addmm_(old, looking)
             i_f_g.sigmoid_(), sigmoid_to_tanh(g)
             cell = torch.mul(f, old, out=new).addcmul_(i, g)
@@ -230,8 +239,8 @@ class FullPeephole(torch.autograd.Function):
         for d_h, d_c, here, i_f, with_c, with_h, passes, stay in reversed(
             split_steps(ctx.counts, d_hs, d_cs, d_gates, d_i_f, by_c, d_o, through, f)
         ):
-            going(d_h, later).addmm_(later, U)
-            going(d_c, later).addcmul_(carried, kept).addmm_(later_i_f, V)
+            select_going(d_h, later).addmm_(later, U)
+            select_going(d_c, later).addcmul_(carried, kept).addmm_(later_i_f, V)
             d_c.addcmul_(d_h, passes).addmm_(with_h.mul_(d_h), V_o)
             with_c.mul_(d_c[:, None])
             later, later_i_f, carried, kept = here, i_f, d_c, stay
@@ -271,10 +280,10 @@ class NormedLSTM(torch.autograd.Function):
         for here, i, f, g, o, product, new, squash, output in split_steps(
             counts, gates, *gates.chunk(4, 1), products, cells, squashed, outputs
         ):
-            torch.mm(going(now, here), ahead, out=product)
+            torch.mm(select_going(now, here), ahead, out=product)
             normal, *spread = torch.native_layer_norm(product, [4 * size], twice, None, epsilon)
             here.add_(normal).sigmoid_()
-            cell = torch.mul(f, going(cell, here), out=new).addcmul_(i, sigmoid_to_tanh(g))
+            cell = torch.mul(f, select_going(cell, here), out=new).addcmul_(i, sigmoid_to_tanh(g))
             known, *spread_c = torch.native_layer_norm(cell, [size], twice_c, twice_shift, epsilon)
             now = torch.mul(o, sigmoid_to_tanh(torch.sigmoid(known, out=squash)), out=output)
             spreads.append((*spread, *spread_c))
@@ -299,8 +308,8 @@ class NormedLSTM(torch.autograd.Function):
         for d_h, d_c, here, with_c, with_h, seen, stay, product, cell, d_product, *spread in reversed(
             split_steps(counts, *whole)
         ):
-            going(d_h, later).addmm_(later, U)
-            going(d_c, later).addcmul_(carried, kept)
+            select_going(d_h, later).addmm_(later, U)
+            select_going(d_c, later).addcmul_(carried, kept)
             # `seen` becomes the gradient of the normalized c, kept for that of its scale
             d_c.add_(backpropagate_norm(seen.mul_(d_h), cell, scale_c, spread[2:]))
             with_c.mul_(d_c[:, None])

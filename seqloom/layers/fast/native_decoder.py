@@ -21,7 +21,7 @@ from ..cache import Cache
 from ..quantization import eight_bits
 from ..state import State
 from . import native_kernels, native_steps
-from .native_kernels import usable
+from .native_kernels import can_use
 from .native_stack import EACH, GATES, LSTM, MEMORY, NORM, OWN, Block, LayerPlaces, LinearPlaces
 from .native_steps import Norm
 
@@ -121,13 +121,13 @@ class Decoder:
         ]
         self.windowed = any(part.window for _, part, _ in numbered)
         linear = answer.linear
-        layout = native_steps.kept_layout(linear.weight, linear.bias, eight_bits.get())
+        layout = native_steps.get_layout(linear.weight, linear.bias, eight_bits.get())
         self.alive.append(layout)
         pointers = [one.data_ptr() for one in layout] + [None] * (4 - len(layout))
         self.head = LinearPlaces(*pointers, linear.in_features, linear.out_features)
         self.vocabulary = linear.out_features
         self.impossible = answer.impossible.contiguous()
-        self.act = whole_step(self.dtype)
+        self.act = find_step(self.dtype)
         self.positions: Tensor | None = None  # the longest table of them that was asked for
 
     def begin(self, last: Tensor, state: State, rows: int, best: int, banned: Sequence[int]) -> "Decoding | None":
@@ -159,7 +159,7 @@ def decoder_of(lookup: Lookup | None, parts: Parts | None, answer: Answer | None
     tables = [place for place, (part, _) in enumerate(parts) if isinstance(part, PositionTable)]
     fits = (
         len({weight.dtype for weight in weights}) == 1
-        and all(usable(weight) for weight in weights)
+        and all(can_use(weight) for weight in weights)
         and all(block.kind in (OWN, MEMORY, EACH, *GATES) for block in blocks)
         and follow_sizes(lookup.table.shape[1], [part for part, _ in parts]) == answer.linear.in_features
         and tables in ([], [0])  # positions are added to what the embedding gives
@@ -259,7 +259,7 @@ class Decoding:
             keys_values, mask = memory.tensors
             sources, length, _ = keys_values.shape
             native_steps.check_sharing(self.rows, 1, sources)
-            keys_values = native_steps.whole_of(keys_values, (sources, length, stride), self.decoder.dtype)
+            keys_values = native_steps.make_whole(keys_values, (sources, length, stride), self.decoder.dtype)
             mask = native_steps.check_mask(mask, sources, length)
             place.steps, place.source_stride, place.length = keys_values.data_ptr(), keys_values.stride(0), length
             place.valid, place.valid_stride = mask.data_ptr(), mask.stride(0)
@@ -271,7 +271,7 @@ class Decoding:
         entries = []
         for number, size, path in self.decoder.cells:
             before, entry = find(state, path), torch.empty(rows, size, dtype=self.decoder.dtype)
-            entry[: self.rows] = native_steps.whole_of(before, (self.rows, size), self.decoder.dtype)
+            entry[: self.rows] = native_steps.make_whole(before, (self.rows, size), self.decoder.dtype)
             setattr(self.layers[number], "cells" if path[-1] else "steps", entry.data_ptr())
             entries.append(entry)
         return entries
@@ -295,7 +295,7 @@ class Decoding:
         here, last_place, _, *results = self.arguments
         outside = (one.ctypes.data for one in (names, counts))
         about = (*outside, steps, written.ctypes.data, logs.ctypes.data, *results)
-        act, never = whole_loop(self.decoder.dtype), -1 if end is None else end
+        act, never = find_loop(self.decoder.dtype), -1 if end is None else end
         done = 0
         while done < steps and self.here.lines.rows:
             now = min(steps - done, LEAST, self.prepare_steps())  # so that a person can interrupt it
@@ -346,7 +346,7 @@ class Decoding:
         if table is None:
             part.refuse(x, torch.from_numpy(self.places[: self.rows].copy()))
             raise ValueError(f"there is no position {self.furthest}")
-        decoder.positions = native_steps.whole_of(table.detach(), tuple(table.shape), decoder.dtype)
+        decoder.positions = native_steps.make_whole(table.detach(), tuple(table.shape), decoder.dtype)
         return decoder.positions
 
     def select(self, rows: Integers) -> None:
@@ -367,14 +367,14 @@ class Decoding:
 
 
 @cache
-def whole_step(dtype: torch.dtype) -> Any:
+def find_step(dtype: torch.dtype) -> Any:
     kernel: Any = native_kernels.symbol("decode", dtype)
     kernel.argtypes, kernel.restype = [c_void_p, c_void_p, c_long, c_void_p, c_void_p], None
     return kernel
 
 
 @cache
-def whole_loop(dtype: torch.dtype) -> Any:
+def find_loop(dtype: torch.dtype) -> Any:
     kernel: Any = native_kernels.symbol("write", dtype)
     arguments = [c_void_p, c_void_p, c_long, c_long, c_void_p, c_void_p, c_long, *[c_void_p] * 4]
     kernel.argtypes, kernel.restype = arguments, None

@@ -29,7 +29,7 @@ NUMBERS = {  # how many numbers each C function takes after its arrays
 }
 
 
-def usable(tensor: Tensor) -> bool:
+def can_use(tensor: Tensor) -> bool:
     """Whether native code is to work on numbers like these."""
     return tensor.dtype in NAMES and tensor.device.type == "cpu" and library.is_enabled()
 
@@ -43,10 +43,10 @@ def symbol(name: str, dtype: torch.dtype) -> Any:
 def choose_kernel(kernel: kernels.Kernel, x: Tensor) -> kernels.Kernel:
     """The kernel with native steps, where there are some."""
     function = NATIVE.get(kernel.function)
-    return kernel if function is None or not usable(x) else replace(kernel, function=function)
+    return kernel if function is None or not can_use(x) else replace(kernel, function=function)
 
 
-def bound(name: str, size: int, *tensors: Tensor) -> Callable[..., None]:
+def bind(name: str, size: int, *tensors: Tensor) -> Callable[..., None]:
     """The C function, its arrays given: it is called with the numbers that change from step to step.
 
     The caller keeps the tensors alive for as long.
@@ -76,7 +76,7 @@ class RNN(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, counts: list[int], U: Tensor, h: Tensor) -> Tensor:
         shares, ahead = x.detach(), U.t()
         whole, outputs = allocate_steps(h, counts)
-        squash = bound("rnn_forward", h.shape[1], shares, whole)
+        squash = bind("rnn_forward", h.shape[1], shares, whole)
         for place, old, new, rows in places(counts):
             shares[place : place + rows].addmm_(whole[old : old + rows], ahead)
             squash(place, new, rows)
@@ -90,7 +90,7 @@ class RNN(torch.autograd.Function):
         U, h, whole = ctx.saved_tensors
         d_hs = d_outputs.contiguous()
         d_x, back = torch.empty_like(d_hs), torch.empty_like(h)
-        bend, later = bound("rnn_backward", h.shape[1], whole, d_hs, back, d_x), 0
+        bend, later = bind("rnn_backward", h.shape[1], whole, d_hs, back, d_x), 0
         for place, _, new, rows in reversed([*places(ctx.counts)]):
             bend(place, new, rows, later)
             torch.mm(d_x[place : place + rows], U, out=back[:rows])
@@ -106,7 +106,7 @@ class GRU(torch.autograd.Function):
         gates, ahead = x.detach(), U.t()
         product, shares = gates.new_empty(counts[0], gates.shape[1]), gates.new_empty(len(x), h.shape[1])
         whole, outputs = allocate_steps(h, counts)
-        gate = bound("gru_forward", h.shape[1], gates, product, b.detach(), shares, whole)
+        gate = bind("gru_forward", h.shape[1], gates, product, b.detach(), shares, whole)
         for place, old, new, rows in places(counts):
             torch.mm(whole[old : old + rows], ahead, out=product[:rows])
             gate(place, old, new, rows)
@@ -122,7 +122,7 @@ class GRU(torch.autograd.Function):
         moves, back, carry = gates.new_empty(len(gates), 4 * size), torch.empty_like(h), torch.empty_like(h)
         d_product, turned = moves[:, : 3 * size], torch.cat([U[2 * size :], U[: 2 * size]])
         d_each, later = d_outputs.contiguous(), 0
-        bend = bound("gru_backward", size, gates, shares, whole, d_each, back, carry, moves)
+        bend = bind("gru_backward", size, gates, shares, whole, d_each, back, carry, moves)
         for place, old, _, rows in reversed([*places(ctx.counts)]):
             bend(place, old, rows, later)
             torch.mm(d_product[place : place + rows], turned, out=back[:rows])
@@ -135,7 +135,7 @@ class GRU(torch.autograd.Function):
 def lstm_forward(ctx: Any, x: Tensor, counts: list[int], U: Tensor, V: Tensor, h: Tensor, c: Tensor) -> Any:
     gates, ahead = x.detach(), U.t()
     (whole_h, outputs), (whole_c, cells) = allocate_steps(h, counts), allocate_steps(c, counts)
-    gate = bound("lstm_forward", h.shape[1], gates, V, whole_h, whole_c)
+    gate = bind("lstm_forward", h.shape[1], gates, V, whole_h, whole_c)
     for place, old, new, rows in places(counts):
         gates[place : place + rows].addmm_(whole_h[old : old + rows], ahead)
         gate(place, old, new, rows)
@@ -148,7 +148,7 @@ def lstm_backward(ctx: Any, d_outputs: Tensor, d_cells: Tensor) -> tuple[Tensor,
     gates, U, V, h, c, whole_h, whole_c = ctx.saved_tensors
     d_gates, back, carry = torch.empty_like(gates), torch.empty_like(h), torch.empty_like(c)
     d_each = d_outputs.contiguous(), d_cells.contiguous()
-    bend, later = bound("lstm_backward", h.shape[1], gates, V, whole_c, *d_each, back, carry, d_gates), 0
+    bend, later = bind("lstm_backward", h.shape[1], gates, V, whole_c, *d_each, back, carry, d_gates), 0
     for place, old, new, rows in reversed([*places(ctx.counts)]):
         bend(place, old, new, rows, later)
         torch.mm(d_gates[place : place + rows], U, out=back[:rows])

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from ..cache import Cache, visible
+from ..cache import Cache, find_visible
 from ..quantization import eight_bits
 from ..state import SharedLeaf, State
 from . import native_kernels, native_steps
-from .native_kernels import usable
+from .native_kernels import can_use
 
 if TYPE_CHECKING:
     from ..attention import MultiHeadAttention
@@ -71,7 +71,7 @@ class Block:
         alive: list[Any] = []
         place.kind, place.join, place.act = self.kind, self.join or 0, self.activation
         for name, linear in (("into", self.into), ("out", self.out)):
-            layout = native_steps.kept_layout(linear.weight, linear.bias, eight_bits.get())
+            layout = native_steps.get_layout(linear.weight, linear.bias, eight_bits.get())
             alive.append(layout)
             pointers = [one.data_ptr() for one in layout] + [None] * (4 - len(layout))
             setattr(place, name, LinearPlaces(*pointers, linear.in_features, linear.out_features))
@@ -107,7 +107,7 @@ class Block:
 
 def make_block(kind: int, into: nn.Module, out: nn.Module, **options: Any) -> Block | None:
     """None where the products are not plain ones, or native code is not to compute them."""
-    if type(into) is not nn.Linear or type(out) is not nn.Linear or not usable(into.weight):
+    if type(into) is not nn.Linear or type(out) is not nn.Linear or not can_use(into.weight):
         return None
     block = Block(kind, into, out, **options)
     return block if block.fits else None
@@ -123,7 +123,7 @@ def feed_forward_block(modules: Sequence[nn.Module]) -> Block | None:
     return make_block(EACH, into, out, activation=known) if known is not None and exact else None
 
 
-def with_norm(block: Block | None, join: int, norm: nn.Module) -> Block | None:
+def join_norm(block: Block | None, join: int, norm: nn.Module) -> Block | None:
     known = native_steps.norm_of(norm)
     return None if block is None or known is None else replace(block, join=join, norm=known)
 
@@ -139,7 +139,7 @@ class FusedBlocks:
         [self.dtype] = {block.into.weight.dtype for block in blocks}
         [self.size] = {block.out.out_features for block in blocks}
         self.strides = [0 if block.attend is None else block.attend.key_value_size for block in blocks]
-        self.act = whole_run(self.dtype)
+        self.act = find_run(self.dtype)
         self.turning = [number for number, block in enumerate(blocks) if block.rate is not None]
         self.rates = [block.rate for block in blocks if block.rate is not None]
         self.windows = [block.window for block in blocks]
@@ -230,7 +230,7 @@ class FusedBlocks:
         steps, valid, place, window = cache.store.steps, cache.valid, self.each[number], self.windows[number]
         native_steps.check_cache(steps, self.rows, cache.length, self.strides[number], self.dtype)
         if window and valid is not None:
-            near = visible(cache, 1, window)
+            near = find_visible(cache, 1, window)
             assert near is not None
             valid = near[:, 0].contiguous()
         native_steps.check_marks(valid, self.rows, cache.length)
@@ -244,7 +244,7 @@ class FusedBlocks:
         keys_values, mask = memory.tensors
         sources, length, _ = keys_values.shape
         native_steps.check_sharing(self.rows, memory.width, sources)
-        keys_values = native_steps.whole_of(keys_values, (sources, length, self.strides[number]), self.dtype)
+        keys_values = native_steps.make_whole(keys_values, (sources, length, self.strides[number]), self.dtype)
         mask = native_steps.check_mask(mask, sources, length)
         place.steps, place.source_stride = keys_values.data_ptr(), keys_values.stride(0)
         place.length, place.per = length, memory.width
@@ -253,7 +253,7 @@ class FusedBlocks:
 
 
 @cache
-def whole_run(dtype: torch.dtype) -> Any:
+def find_run(dtype: torch.dtype) -> Any:
     kernel: Any = native_kernels.symbol("run", dtype)
     kernel.argtypes, kernel.restype = [c_long, c_void_p, c_long, c_long, *[c_void_p] * 5], None
     return kernel

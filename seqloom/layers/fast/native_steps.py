@@ -52,7 +52,7 @@ def rows_of(x: Tensor, size: int, dtype: torch.dtype) -> Tensor:
     return x if x.stride(1) == 1 or x.numel() == 0 else x.contiguous()
 
 
-def whole_of(x: Tensor, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+def make_whole(x: Tensor, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
     """x of this very shape, contiguous."""
     if x.shape != shape or x.dtype != dtype or x.device.type != "cpu":
         raise ValueError(f"expected {dtype} {shape} on the CPU, but got {x.dtype} {tuple(x.shape)} on {x.device}")
@@ -67,7 +67,7 @@ def panel(dtype: torch.dtype) -> int:
     return int(kernel())
 
 
-def kept_layout(weight: Tensor, bias: Tensor | None, eight: bool) -> tuple[Tensor, ...]:
+def get_layout(weight: Tensor, bias: Tensor | None, eight: bool) -> tuple[Tensor, ...]:
     """The weights as C reads them, laid out when they are first asked for and after every change."""
     parts = [weight] if bias is None else [weight, bias]
     now = (eight, *((id(part), part._version, part.data_ptr()) for part in parts))
@@ -103,7 +103,7 @@ def bytes_layout(weight: Tensor, bias: Tensor) -> tuple[Tensor, ...]:
 def product(weight: Tensor, bias: Tensor | None) -> Change:
     """W x + b of x (B, inputs)."""
     (outputs, inputs), eight = weight.shape, eight_bits.get()
-    layout = kept_layout(weight, bias, eight)
+    layout = get_layout(weight, bias, eight)
     act, places = function("int8_product" if eight else "product", weight.dtype), [one.data_ptr() for one in layout]
 
     def change(x: Tensor, alive: tuple[Tensor, ...] = layout) -> Tensor:
@@ -159,8 +159,8 @@ def add_norm(module: nn.Module) -> Callable[[Tensor, Tensor], Tensor] | None:
     act = function("add_norm", scale.dtype)
 
     def change(x: Tensor, more: Tensor) -> Tensor:
-        x = whole_of(x, (x.shape[0], size), scale.dtype)
-        more, y, rows = whole_of(more, (x.shape[0], size), scale.dtype), torch.empty_like(x), x.shape[0]
+        x = make_whole(x, (x.shape[0], size), scale.dtype)
+        more, y, rows = make_whole(more, (x.shape[0], size), scale.dtype), torch.empty_like(x), x.shape[0]
         places = x.data_ptr(), more.data_ptr(), scale.data_ptr(), shift.data_ptr()
         act(rows, size, *places, centered, epsilon, y.data_ptr())
         return y
@@ -184,7 +184,7 @@ def check_marks(valid: Tensor | None, rows: int, length: int) -> None:
 
 
 def check_mask(mask: Tensor, sources: int, length: int) -> Tensor:
-    return whole_of(mask, (sources, length), torch.bool)
+    return make_whole(mask, (sources, length), torch.bool)
 
 
 def check_sharing(rows: int, width: int, sources: int) -> None:
@@ -226,7 +226,7 @@ def attend_memory(heads: "MultiHeadAttention") -> Callable[[Tensor, SharedLeaf],
         query, (keys_values, mask) = rows_of(query, query_size, dtype), memory.tensors
         rows, (sources, length, _) = query.shape[0], keys_values.shape
         check_sharing(rows, memory.width, sources)
-        keys_values, mask = whole_of(keys_values, (sources, length, stride), dtype), check_mask(mask, sources, length)
+        keys_values, mask = make_whole(keys_values, (sources, length, stride), dtype), check_mask(mask, sources, length)
         y = query.new_empty(rows, seen_size)
         places = query.data_ptr(), query.stride(0), keys_values.data_ptr(), stride, keys_values.stride(0)
         marks = mask.data_ptr(), mask.stride(0)
@@ -240,7 +240,7 @@ def shape(heads: "MultiHeadAttention") -> tuple[tuple[int, int, int], int, int]:
     return (heads.heads, heads.width, heads.value_width), heads.query_size, heads.heads * heads.value_width
 
 
-def additive(attention: "AdditiveAttention") -> Callable[[Tensor, SharedLeaf], Tensor]:
+def attend_additive(attention: "AdditiveAttention") -> Callable[[Tensor, SharedLeaf], Tensor]:
     """What queries (B, Q) see of a memory by additive scores."""
     shift, judge = product(attention.shift.weight, attention.shift.bias), attention.judge.weight.contiguous()
     act, size = function("look", judge.dtype), judge.shape[1]
@@ -249,8 +249,8 @@ def additive(attention: "AdditiveAttention") -> Callable[[Tensor, SharedLeaf], T
         keys, values, mask = memory.tensors
         projected, rows, (sources, length, _) = shift(query), query.shape[0], keys.shape
         check_sharing(rows, memory.width, sources)
-        keys, mask = whole_of(keys, (sources, length, size), judge.dtype), check_mask(mask, sources, length)
-        values = whole_of(values, (sources, length, values.shape[2]), judge.dtype)
+        keys, mask = make_whole(keys, (sources, length, size), judge.dtype), check_mask(mask, sources, length)
+        values = make_whole(values, (sources, length, values.shape[2]), judge.dtype)
         y = query.new_empty(rows, values.shape[2])
         places = (
             projected.data_ptr(),
@@ -271,8 +271,8 @@ def lstm(size: int, dtype: torch.dtype) -> Callable[[Tensor, Tensor, Tensor], tu
     act = function("lstm_step", dtype)
 
     def step(of_x: Tensor, of_h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
-        c = whole_of(c, (c.shape[0], size), dtype)
-        of_x, of_h = (whole_of(one, (c.shape[0], 4 * size), dtype) for one in (of_x, of_h))
+        c = make_whole(c, (c.shape[0], size), dtype)
+        of_x, of_h = (make_whole(one, (c.shape[0], 4 * size), dtype) for one in (of_x, of_h))
         h, after = torch.empty_like(c), torch.empty_like(c)
         act(c.shape[0], size, of_x.data_ptr(), of_h.data_ptr(), c.data_ptr(), after.data_ptr(), h.data_ptr())
         return h, after
@@ -285,8 +285,8 @@ def gru(size: int, dtype: torch.dtype) -> Callable[[Tensor, Tensor, Tensor], Ten
     act = function("gru_step", dtype)
 
     def step(of_x: Tensor, of_h: Tensor, h: Tensor) -> Tensor:
-        h = whole_of(h, (h.shape[0], size), dtype)
-        of_x, of_h = (whole_of(one, (h.shape[0], 3 * size), dtype) for one in (of_x, of_h))
+        h = make_whole(h, (h.shape[0], size), dtype)
+        of_x, of_h = (make_whole(one, (h.shape[0], 3 * size), dtype) for one in (of_x, of_h))
         after = torch.empty_like(h)
         act(h.shape[0], size, of_x.data_ptr(), of_h.data_ptr(), h.data_ptr(), after.data_ptr())
         return after
@@ -294,7 +294,7 @@ def gru(size: int, dtype: torch.dtype) -> Callable[[Tensor, Tensor, Tensor], Ten
     return step
 
 
-def leading(logits: Tensor, count: int) -> tuple[Tensor, Tensor]:
+def find_largest(logits: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """The log-probabilities (N, count) of the likeliest tokens by logits (N, V), and which they are."""
     rows, size = logits.shape
     logits = logits.contiguous()

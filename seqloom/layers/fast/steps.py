@@ -24,7 +24,7 @@ from ..state import State
 from ..tap import is_watched
 from . import native_stack, native_steps
 from .native import library
-from .native_kernels import usable
+from .native_kernels import can_use
 
 if TYPE_CHECKING:
     from ..base import Layer
@@ -123,7 +123,7 @@ def group_layers(layers: nn.ModuleList) -> list[Group]:
 
 def step_through(layers: nn.ModuleList) -> Step:
     steps: list[tuple[int, Steps]] = [
-        (len(parts), in_turn([part.fast_step() for part in parts]) if fused is None else fused)
+        (len(parts), step_in_turn([part.fast_step() for part in parts]) if fused is None else fused)
         for parts, fused in group_layers(layers)
     ]
 
@@ -137,7 +137,7 @@ def step_through(layers: nn.ModuleList) -> Step:
     return step
 
 
-def in_turn(steps: Sequence[Step]) -> Steps:
+def step_in_turn(steps: Sequence[Step]) -> Steps:
     def act(x: Tensor, states: Sequence[State]) -> tuple[Tensor, list[State]]:
         after = []
         for part, before in zip(steps, states, strict=True):
@@ -180,7 +180,7 @@ def step_around(inner: Step, join: Callable[[Tensor, Tensor], Tensor], before: C
 def add_norm(norm: nn.Module) -> Callable[[Tensor, Tensor], Tensor]:
     """x and its change, added and normalized."""
     weight = next(norm.parameters(), None)
-    fast = native_steps.add_norm(norm) if weight is not None and usable(weight) else None
+    fast = native_steps.add_norm(norm) if weight is not None and can_use(weight) else None
     if fast is not None:
         return fast
     change = change_of(norm)
@@ -209,7 +209,7 @@ def change_of(module: nn.Module) -> Change:
 
 
 def product(weight: Tensor, bias: Tensor | None) -> Change:
-    if usable(weight):
+    if can_use(weight):
         return native_steps.product(weight, bias)
     if eight_bits.get():
         return lambda x: F.linear(round_rows(x), weight, bias)  # the weights have been rounded before
@@ -222,7 +222,7 @@ def change_behind(before: nn.Module | None, module: nn.Module) -> Change:
         return change_of(module)
     if type(module) is nn.ReLU:
         return torch.relu_
-    if type(module) is nn.GELU and module.approximate == "none" and usable(before.weight):
+    if type(module) is nn.GELU and module.approximate == "none" and can_use(before.weight):
         return native_steps.gelu(before.weight.dtype)
     return change_of(module)
 

@@ -44,7 +44,7 @@ def beam_chart(tree: Tree, symbols: Sequence[str] = ()) -> "alt.LayerChart":
         )
     )
 
-    def unless_pruned(pruned: Any, otherwise: Any) -> Any:
+    def mark_pruned(pruned: Any, otherwise: Any) -> Any:
         return alt.condition("datum.fate === 'pruned'", alt.value(pruned), alt.value(otherwise))
 
     lines = (
@@ -54,11 +54,11 @@ def beam_chart(tree: Tree, symbols: Sequence[str] = ()) -> "alt.LayerChart":
             x2="from_step:Q",
             y2="from_place:Q",
             strokeWidth=alt.condition("datum.best", alt.value(3), alt.value(1)),
-            strokeDash=unless_pruned([3, 3], [1, 0]),
-            opacity=unless_pruned(0.5, 0.9),
+            strokeDash=mark_pruned([3, 3], [1, 0]),
+            opacity=mark_pruned(0.5, 0.9),
         )
     )
-    dots = base.mark_circle(opacity=1).encode(size=unless_pruned(25, 70))
+    dots = base.mark_circle(opacity=1).encode(size=mark_pruned(25, 70))
     names = [
         base.transform_filter(f"{'' if best else '!'}datum.best")
         .mark_text(dy=-10, limit=COLUMN - 10, fontSize=11, fontWeight="bold" if best else "normal")

@@ -96,17 +96,17 @@ class _Panel:
         shapes = []
         for column, step in enumerate(self.steps):
             name = "…" if step is None else self.names[step]
-            shapes.append(_text(self.x(column) + BOX / 2, self.bottom + 16, _short(format_token(name)), middle=True))
+            shapes.append(_text(self.x(column) + BOX / 2, self.bottom + 16, _shorten(format_token(name)), middle=True))
         for number, part in enumerate(self.rows):
             shapes += self._row(number, part)
         last = self.rows[-1]
         for column, step in enumerate(self.steps if target and last.flow != ONE else []):
             if step is not None and step < len(target):
                 shapes.append(
-                    _text(self.x(column) + BOX / 2, self.y(len(self.rows) - 1) - 20, _short(target[step]), True)
+                    _text(self.x(column) + BOX / 2, self.y(len(self.rows) - 1) - 20, _shorten(target[step]), True)
                 )
         if target and last.flow == ONE:
-            shapes.append(_text(self.middle(), self.y(len(self.rows) - 1) - 20, _short(target[0]), True))
+            shapes.append(_text(self.middle(), self.y(len(self.rows) - 1) - 20, _shorten(target[0]), True))
         return shapes
 
     def middle(self) -> float:
@@ -126,13 +126,13 @@ class _Panel:
             below = self.rows[number - 1] if number else None
             from_one = below is not None and below.flow == ONE
             starts = [self.middle()] if from_one else [self.x(column) + BOX / 2 for column in self._columns()]
-            return [*shapes, *(_arrow(start, y + ROW, self.middle(), y + HEIGHT) for start in starts)]
+            return [*shapes, *(_draw_arrow(start, y + ROW, self.middle(), y + HEIGHT) for start in starts)]
         if part.flow in (AROUND, PAST):
             words = "every step sees all" if part.flow == AROUND else "every step sees the past"
             shapes += [_box(self.x(0), y, wide, FILLS["across"]), _text(self.middle(), y + 17, words, True, "in small")]
         for column in self._columns():
             middle = self.x(column) + BOX / 2
-            shapes.append(_arrow(middle, y + ROW, middle, y + HEIGHT))
+            shapes.append(_draw_arrow(middle, y + ROW, middle, y + HEIGHT))
             if part.flow not in (AROUND, PAST):
                 fill = FILLS["memory"] if part.looks else FILLS["time" if part.flow in (FORWARDS, BOTH) else "each"]
                 shapes.append(_box(self.x(column), y, BOX, fill))
@@ -148,9 +148,9 @@ class _Panel:
         for before, after in pairwise(columns):
             there, here = self.x(before) + BOX, self.x(after)
             shift = 5 if part.flow == BOTH else 0
-            arrows.append(_arrow(there, y + HEIGHT / 2 - shift, here, y + HEIGHT / 2 - shift))
+            arrows.append(_draw_arrow(there, y + HEIGHT / 2 - shift, here, y + HEIGHT / 2 - shift))
             if part.flow == BOTH:
-                arrows.append(_arrow(here, y + HEIGHT / 2 + shift, there, y + HEIGHT / 2 + shift))
+                arrows.append(_draw_arrow(here, y + HEIGHT / 2 + shift, there, y + HEIGHT / 2 + shift))
         return arrows
 
 
@@ -178,9 +178,9 @@ def _box(x: float, y: float, width: float, fill: str) -> str:
     return f'<rect class="box" x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{HEIGHT}" rx="5" fill="{fill}"/>'
 
 
-def _arrow(x: float, y: float, to_x: float, to_y: float) -> str:
+def _draw_arrow(x: float, y: float, to_x: float, to_y: float) -> str:
     return f'<path class="arrow" marker-end="url(#to)" d="M{x:.1f} {y:.1f} L{to_x:.1f} {to_y:.1f}"/>'
 
 
-def _short(name: str) -> str:
+def _shorten(name: str) -> str:
     return name if len(name) <= 9 else f"{name[:8]}…"

@@ -41,7 +41,7 @@ def _panel(fan: ForecastFan, name: str) -> Any:
         for step, value in points
     ]
     scale = alt.Scale(zero=False)
-    axis = alt.Axis(labelExpr=f"{_short(fan.times)}[datum.value]", tickCount=6, tickMinStep=1, title="time")
+    axis = alt.Axis(labelExpr=f"{_list_times(fan.times)}[datum.value]", tickCount=6, tickMinStep=1, title="time")
     names = list(lines)
     colors = ["#777777", COLORS[0], *COLORS[1:]][: len(names)]
     drawn = (
@@ -79,6 +79,6 @@ def _bands(fan: ForecastFan, name: str, read: int, scale: Any) -> list[Any]:
     return bands
 
 
-def _short(times: list[str]) -> str:
+def _list_times(times: list[str]) -> str:
     """The times as a list in the language of the chart."""
     return json.dumps(times, ensure_ascii=False)

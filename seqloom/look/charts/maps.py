@@ -114,9 +114,10 @@ def _heads_panel(attention: AttentionMap, cells: int) -> Any:
         _heat(values, make_title(attention.title, f"columns: {across}; rows: {down}"))
         .encode(
             x=alt.X(
-                "column:O", axis=_small_axis(name_pieces(attention.source, columns), across=True) if labeled else None
+                "column:O",
+                axis=_make_small_axis(name_pieces(attention.source, columns), across=True) if labeled else None,
             ),
-            y=alt.Y("row:O", axis=_small_axis(name_pieces(attention.target, rows)) if labeled else None),
+            y=alt.Y("row:O", axis=_make_small_axis(name_pieces(attention.target, rows)) if labeled else None),
             color=alt.Color("value:Q", scale=alt.Scale(scheme="viridis", domain=[0, 1]), title=WEIGHT),
             tooltip=["layer:N", "head:N", _make_tooltip(down, "y"), _make_tooltip(across, "x"), "value:Q"],
             row=alt.Row("layer:N", sort=layers, title=None, header=alt.Header(labelAngle=0, labelAlign="left")),
@@ -126,7 +127,7 @@ def _heads_panel(attention: AttentionMap, cells: int) -> Any:
     )
 
 
-def _small_axis(names: Sequence[str], across: bool = False) -> Any:
+def _make_small_axis(names: Sequence[str], across: bool = False) -> Any:
     """The tokens beside a small map; long ones are cut."""
     axis = make_token_axis(names, "", across)
     axis.labelLimit, axis.labelFontSize = 60, 9

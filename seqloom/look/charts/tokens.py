@@ -148,14 +148,14 @@ def next_chart(tokens: NextTokens, vocabulary: Sequence[str] = (), title: str = 
             "step": n,
             "rank": rank + 1,
             "symbol": format_token(names[part.start][rank]),
-            "right": rank_name == _at(tokens.target, part.start),
+            "right": rank_name == _get_name(tokens.target, part.start),
             "at": [round_number(float(value)) for value in tokens.probabilities[:, part.start, rank]],
         }
         for n, part in enumerate(steps)
         for rank, rank_name in enumerate(names[part.start])
     ]
     slider, place = make_temperature_slider(tokens.temperatures)
-    columns = [f"{format_token(_at(tokens.steps, part.start))} → {_at(came, part.start)}" for part in steps]
+    columns = [f"{format_token(_get_name(tokens.steps, part.start))} → {_get_name(came, part.start)}" for part in steps]
     title = title or ("Most probable labels" if tokens.labels else "Most probable next tokens")
     across = "element read → label" if tokens.labels else "last token read → true next token"
     base = (
@@ -194,7 +194,7 @@ def make_temperature_slider(temperatures: Sequence[float]) -> tuple[Any, str]:
     return alt.param(name="temperature", value=1.0, bind=bind), f"round((temperature - {low}) / {step})"
 
 
-def _at(names: Sequence[str], place: int) -> str:
+def _get_name(names: Sequence[str], place: int) -> str:
     return names[place] if place < len(names) else ""
 
 
@@ -206,7 +206,7 @@ def map_chart(
     own = set(marked)
     known = set(projection.symbols[:at_most])
     texts = [symbol for symbol in dict.fromkeys([*marked, *projection.symbols]) if not SPECIAL.fullmatch(symbol)]
-    named = _apart(projection, [symbol for symbol in texts if symbol in known])
+    named = _choose_apart(projection, [symbol for symbol in texts if symbol in known])
     rows = [
         {"symbol": format_token(symbol), "x": round_number(place[0]), "y": round_number(place[1])}
         | {
@@ -232,7 +232,7 @@ def map_chart(
     )
 
 
-def _apart(projection: Map, symbols: Sequence[str]) -> list[str]:
+def _choose_apart(projection: Map, symbols: Sequence[str]) -> list[str]:
     """The first symbols, as many as can be named without one name on top of another."""
     low, high = projection.places.min(0, initial=0), projection.places.max(0, initial=0)
     where = dict(zip(projection.symbols, (projection.places - low) / np.maximum(high - low, 1e-12) * MAP, strict=True))

@@ -92,7 +92,7 @@ def training_flow_chart(
     history: WatchedTraining, title: str = "Gradient norm of each layer over training"
 ) -> "alt.VConcatChart":
     """The norm of the gradient at each layer's weights, step by step of training: dark is starved."""
-    return _over_training(
+    return _draw_over_training(
         history,
         history.gradients,
         title,
@@ -104,10 +104,10 @@ def training_flow_chart(
 def updates_chart(history: WatchedTraining, title: str = "Relative size of each update") -> "alt.VConcatChart":
     """The optimizer's move over the weights' own length: about a thousandth is usual."""
     words = "‖ΔW‖ / ‖W‖ of one step; about 10⁻³ is common, 10⁻¹ is very large"
-    return _over_training(history, history.updates, title, "relative update ‖ΔW‖ / ‖W‖", words)
+    return _draw_over_training(history, history.updates, title, "relative update ‖ΔW‖ / ‖W‖", words)
 
 
-def _over_training(history: WatchedTraining, values: Floats, title: str, label: str, words: str) -> Any:
+def _draw_over_training(history: WatchedTraining, values: Floats, title: str, label: str, words: str) -> Any:
     alt = import_altair()
     parts = split_axis(len(history.steps), SIDE)
     raised = raise_zeros(np.nan_to_num(values))

@@ -73,7 +73,7 @@ def write_page(story: PageContent) -> bytes:
     )
     head = tag("header", tag("h1", story.title), *(tag("p", line) for line in story.about))
     body = tag("main", *(section(id, title, inside) for id, (title, inside) in sections.items()))
-    specs = script(json.dumps(charts.fitting(), ensure_ascii=False), "application/json", "charts")
+    specs = script(json.dumps(charts.list_fitting(), ensure_ascii=False), "application/json", "charts")
     return page(story.title, STYLE, head, contents, body, specs, script(read_library()), script(DRAW)).encode()
 
 
@@ -102,7 +102,7 @@ class _Charts:
         place = tag("div", kind="wide chart", id=f"chart-{name}")
         return tag("figure", tag("h3", title), words, *(tag("p", line, kind="said") for line in subtitles), place)
 
-    def fitting(self) -> dict[str, Any]:
+    def list_fitting(self) -> dict[str, Any]:
         """All definitions, but for the largest where they would make the page too large: those say how to draw them."""
         room = LIMIT - len(read_library().encode()) - 300_000
         sizes = {name: len(json.dumps(spec, ensure_ascii=False).encode()) for name, spec in self.specs.items()}

@@ -73,7 +73,7 @@ def source_key() -> str:
     return hashlib.sha256(b"\0".join([*parts, Path(__file__).read_bytes()])).hexdigest()[:16]
 
 
-def prebuilt_name() -> str:
+def name_library() -> str:
     """What the library in a wheel is called: one that was built from other sources has another name."""
     return f"kernels-{machine()}-{source_key()}.so"
 

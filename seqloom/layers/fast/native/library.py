@@ -77,7 +77,7 @@ def find_library() -> Status:
 
 def locate(level: str) -> tuple[Path, str]:
     """The file of the library, and in words where it is from."""
-    prebuilt = Path(__file__).parent / build.prebuilt_name()
+    prebuilt = Path(__file__).parent / build.name_library()
     if prebuilt.is_file():
         return prebuilt, "part of the installed package"
     folder = cache_folder()
