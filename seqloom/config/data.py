@@ -7,7 +7,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from ..counts import format_count
 from .messages import format_value
-from .section import Family, Text, Texts, as_tuple, setting
+from .section import Family, ReadIf, Text, Texts, as_tuple, setting
 
 
 def _check_files(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -88,6 +88,8 @@ Share = Annotated[float, Field(ge=0, lt=1)]
 
 class Data(Family):
     """Settings of [data] that every task has."""
+
+    table = "data"
 
     sample: Sample = setting("", "A built-in sample of examples, instead of files of your own.")
     train: Files = setting(
@@ -233,14 +235,28 @@ class LengthLimit(Data):
     too_long: Literal["drop", "cut"] = setting("drop", "What happens to longer examples; the run reports how many.")
 
 
+def read_only_of(kind: str) -> ReadIf:
+    """A setting of sources of one kind, where there are others: elsewhere nothing reads it."""
+
+    def holds(data: Data) -> bool:
+        return "source_type" not in type(data).model_fields or bool(data.source_type == kind)
+
+    return ReadIf(holds, f"with data.source_type {format_value(kind)}")
+
+
+OF_NUMBERS, OF_SOUND, OF_IMAGE = map(read_only_of, ("numbers", "sound", "image"))
+
+
 class NumberData(Data):
     """[data] of tasks whose source may be numbers."""
 
     source_type: Literal["tokens", "numbers", "image"] = setting(
         "tokens", "What the source is: text, numbers (a column for each, or series), or an image."
     )
-    series: Tag = setting("", "The column that says to which series a row of numbers belongs; its rows stand together.")
-    decimal: Literal["auto", "point", "comma"] = setting(
+    series: Annotated[Tag, OF_NUMBERS] = setting(
+        "", "The column that says to which series a row of numbers belongs; its rows stand together."
+    )
+    decimal: Annotated[Literal["auto", "point", "comma"], OF_NUMBERS] = setting(
         "auto", "The decimal separator of numbers in a table; auto detects it."
     )
 
@@ -252,15 +268,21 @@ class SoundData(NumberData, SourceData):
         "tokens",
         "What the source is: text, numbers (a column for each, or series), an image, or a sound file (.wav, .flac).",
     )
-    sounds: Text = setting("", "The folder in which sound files lie; without it, the one of the table that names them.")
-    sample_rate: int = setting(
+    sounds: Annotated[Text, OF_SOUND] = setting(
+        "", "The folder in which sound files lie; without it, the one of the table that names them."
+    )
+    sample_rate: Annotated[int, OF_SOUND] = setting(
         16000, "Samples a second that sounds are read with; files of another rate are resampled.", ge=100, le=10**6
     )
-    mel_bands: int = setting(
+    mel_bands: Annotated[int, OF_SOUND] = setting(
         40, "Bands of the mel scale in a frame of sound: the numbers that are read.", ge=1, le=1000
     )
-    frame_length: float = setting(25.0, "Milliseconds of sound that a frame is made from.", gt=0, le=10**4)
-    frame_hop: float = setting(10.0, "Milliseconds from the beginning of a frame to that of the next.", gt=0, le=10**4)
+    frame_length: Annotated[float, OF_SOUND] = setting(
+        25.0, "Milliseconds of sound that a frame is made from.", gt=0, le=10**4
+    )
+    frame_hop: Annotated[float, OF_SOUND] = setting(
+        10.0, "Milliseconds from the beginning of a frame to that of the next.", gt=0, le=10**4
+    )
 
     @model_validator(mode="after")
     def _frames_meet(self) -> Self:
@@ -275,13 +297,6 @@ class SoundData(NumberData, SourceData):
     def _sound_is_read(self) -> Self:
         if self.source_type == "sound" and len(self.source) > 1:
             raise ValueError(f"data.source is {format_value(self.source)}, but one column names the sound files")
-        if self.source_type != "sound":
-            for name in ("sounds", "sample_rate", "mel_bands", "frame_length", "frame_hop"):
-                if getattr(self, name) != type(self).model_fields[name].default:
-                    raise ValueError(
-                        f"data.{name} is {format_value(getattr(self, name))}, "
-                        'but only data.source_type "sound" reads it'
-                    )
         return self
 
 
@@ -317,8 +332,12 @@ class TargetTokens(Data):
 
 
 class ImageData(Data):
-    images: Text = setting("", "The folder in which images lie; without it, the one of the table that names them.")
-    image_size: int = setting(64, "The side, in pixels, to which images are cut and scaled.", ge=4, le=1024)
+    images: Annotated[Text, OF_IMAGE] = setting(
+        "", "The folder in which images lie; without it, the one of the table that names them."
+    )
+    image_size: Annotated[int, OF_IMAGE] = setting(
+        64, "The side, in pixels, to which images are cut and scaled.", ge=4, le=1024
+    )
 
 
 class LabelNames(Data):

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, ClassVar, Self, TypeVar
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError, core_schema
 
 T = TypeVar("T")
@@ -44,6 +44,18 @@ class Family(Section):
     A setting that only other families have cannot be written. Code that serves several tasks may still read it: it is
     at its default.
     """
+
+    table: ClassVar[str] = ""  # what it is called in a recipe, if it has settings that are read only with others
+
+    @model_validator(mode="after")
+    def _all_read(self) -> Self:
+        if self.table and (idle := find_idle(self)):
+            from .messages import format_value
+
+            name, limit = idle
+            value = format_value(getattr(self, name))
+            raise ValueError(f"{self.table}.{name} is {value}, but it is read only {limit.words}")
+        return self
 
     def __getattr__(self, name: str) -> Any:
         if not name.startswith("_"):

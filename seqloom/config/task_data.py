@@ -1,6 +1,6 @@
 """[data] of each task: how its examples become tokens, or windows of numbers."""
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import model_validator
 
@@ -26,7 +26,7 @@ from .data import (
     WordVectors,
     check_columns,
 )
-from .section import setting
+from .section import ReadIf, setting
 
 
 class Seq2SeqData(SpelledWords, TargetVectors, TargetTokens, SourceTokens, SoundData, LengthLimit, SourceData):
@@ -71,7 +71,9 @@ class ClassifyData(LabelNames, ClassifyTokens, ImageData, SoundData, LengthLimit
     target_type: Literal["label", "labels", "number"] = setting(
         "label", "The target of a classified source: one label, any number of labels, or a number."
     )
-    min_label_count: int = setting(
+    min_label_count: Annotated[
+        int, ReadIf(lambda data: data.target_type == "label", 'with data.target_type "label"')
+    ] = setting(
         1,
         "How often a label must occur in the training file; rows with rarer ones are skipped and counted.",
         ge=1,

@@ -9,7 +9,7 @@ from ..counts import format_count
 from ..errors import RecipeError
 from .messages import format_value
 from .optimizers import ADAPTIVE, MOMENTUM, OPTIMIZERS
-from .section import Family, OneOf, ReadIf, Text, Texts, find_idle, setting
+from .section import Family, OneOf, ReadIf, Text, Texts, setting
 
 VALIDATIONS = 20  # of a training, unless train.validate_every says otherwise
 DEFAULT_STEPS = 2000
@@ -46,6 +46,8 @@ def find_even_part(whole: int, most: int) -> int:
 
 class Train(Family):
     """[train] settings that every task has."""
+
+    table = "train"
 
     steps: Steps = setting(
         0, f"Steps of the optimizer; 0 is as many as train.time allows, or {DEFAULT_STEPS} without a budget."
@@ -161,13 +163,6 @@ class Train(Family):
                 "checkpoint_every": self.checkpoint_every or find_even_part(validate_every, usual),
             }
         )
-
-    @model_validator(mode="after")
-    def _all_read(self) -> Self:
-        if idle := find_idle(self):
-            name, limit = idle
-            raise ValueError(f"train.{name} is {format_value(getattr(self, name))}, but it is read only {limit.words}")
-        return self
 
     @model_validator(mode="after")
     def _steps_fit(self) -> Self:
