@@ -89,7 +89,7 @@ def main() -> None:
         texts = run.generate(name, temperature=TEMPERATURE, count=EACH, seed=number).finish()
         drawn = np.stack([run.task.target.read_names(text.tokens) for text in texts])
         by_name[name] = float((read(model, drawn) == number).mean())
-    mosaic = np.concatenate([image for image, _ in run.task.read_files(part("t10k"))])
+    mosaic = np.concatenate([image for image, _ in run.task.shape.read_files(part("t10k"))])
     squares = run.task.target.encode_many(list(mosaic[:, None]))
     rebuilt = np.stack([run.task.target.decode(row.tolist()) for row in squares])
     found = {

@@ -119,12 +119,12 @@ class Ours:
         form, few = declare(recipe), {"validation": examples[:2], "test": examples[:2]}
         # Words are learned from all, as is how much is padding; the first so many of them are trained on.
         task, everything = form.prepare(recipe, lambda text: None, {"train": examples, **few})
-        self.padding = task.padded_share(everything)
+        self.padding = task.shape.padded_share(everything)
         self.task, self.prepared = form.prepare(
             recipe, lambda text: None, {"train": examples[:most], **few}, task.to_json()
         )
         torch.manual_seed(0)
-        model = self.task.build()
+        model = self.task.shape.build()
         feed = Feed(self.task, self.prepared)
         self.training = Training(self.task.objective(model), feed, self.task.recipe.train)
 

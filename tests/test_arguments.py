@@ -99,7 +99,7 @@ def test_an_input_of_a_wrong_kind_is_one_sentence(runs, task, name, value):
     told = sentence(lambda: run.predict_many([RIGHT[task], value])).removesuffix(" (input 1, counted from 0)")
     if isinstance(value, Path):  # which is that of a file
         assert sentence(lambda: run.predict(value)).startswith("abc: ")
-    elif run.task.split_inputs(value) is None:
+    elif run.task.shape.split_inputs(value) is None:
         assert told == sentence(lambda: run.predict(value))
     if value is not None:  # which stands for one of the run's own
         assert told == sentence(lambda: run.look(value))

@@ -19,7 +19,7 @@ from seqloom.data.vocabulary import SPECIALS, Vocabulary
 from seqloom.errors import RunError, SeqloomError
 from seqloom.runs.folder import RecordLog
 from seqloom.runs.run import diagnose, load, train
-from seqloom.tasks.task import Task
+from seqloom.tasks.conditional_generation import ConditionalGeneration
 from seqloom.training import files
 from seqloom.training.checkpoints import Checkpoints
 from seqloom.training.files import get_size_limit
@@ -250,7 +250,7 @@ def test_weights_may_be_as_large_as_the_recipe_makes_them_and_no_larger(run):
 def test_layers_without_weights_are_refused_before_they_are_made(run, monkeypatch):
     recipe = (run / "recipe.toml").read_text().replace("depth = 1\n", "depth = 1000\n")
     replace_file(run, "recipe.toml", recipe.encode())
-    monkeypatch.setattr(Task, "build", lambda task: pytest.fail("they are made"))
+    monkeypatch.setattr(ConditionalGeneration, "build", lambda shape: pytest.fail("they are made"))
     refused(lambda: load(run), "2,000 layers", "tensors")
 
 

@@ -15,7 +15,8 @@ from seqloom.errors import DataError, RecipeError
 from seqloom.runs import pipeline, workers
 from seqloom.runs.notes import yield_notes
 from seqloom.runs.run import load, train
-from seqloom.tasks.task import Declaration, Task
+from seqloom.tasks.conditional_generation import ConditionalGeneration
+from seqloom.tasks.task import Declaration
 from seqloom.training import files, manifests, tensors
 from seqloom.training.probe import Stopped
 
@@ -353,13 +354,13 @@ def test_processes_are_a_number_or_tried_out_and_only_when_asked(tmp_path, monke
 
 
 def test_validations_read_a_tenth_of_what_is_trained_on_and_all_of_it_at_the_end(tmp_path, monkeypatch):
-    sizes, plain = [], Task.validate
+    sizes, plain = [], ConditionalGeneration.validate
 
     def validate(self, model, prepared):
         sizes.append(len(prepared.splits["validation"]))
         return plain(self, model, prepared)
 
-    monkeypatch.setattr(Task, "validate", validate)
+    monkeypatch.setattr(ConditionalGeneration, "validate", validate)
     recipe = Recipe.read(write_recipe(tmp_path))
     backwards(tmp_path, count=4000)
     *_, end = train(recipe, tmp_path / "run")

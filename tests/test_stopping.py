@@ -139,9 +139,9 @@ def test_a_checkpoint_that_is_interrupted_leaves_the_one_before(tmp_path, monkey
 @pytest.mark.parametrize("batch", [1, 2, 4])  # of at least four, however slow the machine is
 @pytest.mark.parametrize("more", [(), ("train.steps=0", "train.time=1h")])
 def test_a_stop_during_trial_steps_ends_them_and_leaves_nothing(tmp_path, monkeypatch, batch, more):
-    from seqloom.tasks.task import Task
+    from seqloom.tasks.shape import Shape
 
-    stop, read, asked = threading.Event(), Task.batch, []
+    stop, read, asked = threading.Event(), Shape.batch, []
 
     def reading(self, *words):
         asked.append(words)
@@ -149,7 +149,7 @@ def test_a_stop_during_trial_steps_ends_them_and_leaves_nothing(tmp_path, monkey
             stop.set()
         return read(self, *words)
 
-    monkeypatch.setattr(Task, "batch", reading)
+    monkeypatch.setattr(Shape, "batch", reading)
     recipe = small(tmp_path, *more)
     assert list(measured(train(recipe, tmp_path / "run", stop=stop))) == []
     assert len(asked) == batch and not (tmp_path / "run").exists()

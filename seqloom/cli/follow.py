@@ -58,7 +58,7 @@ def keeps_line_ends(loaded: "Run") -> bool:
 
 def make_parser(loaded: "Run") -> Callable[[str], Any]:
     """How a line becomes a piece: a text, or a row of numbers; None for a header."""
-    if not loaded.task.reads_text:
+    if not loaded.task.shape.reads_text:
         return RowParser(loaded)
     return (lambda line: line) if keeps_line_ends(loaded) else (lambda line: line.rstrip("\n"))
 

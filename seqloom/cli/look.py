@@ -57,7 +57,7 @@ def look(
         inputs, label_names = read_labels(labels, loaded.recipe.data.encoding)
         print(save(probe_chart(loaded.probe(inputs, label_names)), out or Path("probe.html")))
         return
-    raw = text if text is None or loaded.task.reads_text else loaded.task.read_first_input(text)
+    raw = text if text is None or loaded.task.shape.reads_text else loaded.task.read_first_input(text)
     raw = raw if tag is None else (raw, tag)
     if view == "all" and part:
         raise RecipeError(f"--view all shows every part, so --part {part} does not go with it")

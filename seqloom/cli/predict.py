@@ -200,7 +200,7 @@ def list_given_inputs(loaded: "Run", texts: list[str] | None) -> "InputFile":
 
     if loaded.task.reads_named_files and texts:
         return InputFile((ALONE,), iter([file_input(file, number) for number, file in enumerate(texts, 1)]))
-    if not loaded.task.reads_text:
+    if not loaded.task.shape.reads_text:
         raise DataError("this model reads no text: name a file of inputs with --file")
     where = "the arguments" if texts else STDIN
     lines = enumerate(texts or (line.rstrip("\r\n") for line in read_stdin()), 1)

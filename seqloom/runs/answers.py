@@ -59,7 +59,7 @@ class Answers:
             self._pass_over(one)
             return None
         try:
-            accepted = one._replace(value=self.run.task.accept_input(one.value))
+            accepted = one._replace(value=self.run.task.shape.accept_input(one.value))
             if self.scaling:
                 self.scaling.see(measure_image(one.value[0] if isinstance(one.value, tuple) else one.value))
             return accepted

@@ -19,7 +19,7 @@ def split_inputs(task: Task, raw: Any) -> list[Any] | None:
         faulty, skip = SkippedRows(), task.recipe.data.on_bad_row == "skip"
         inputs = task.read_inputs(str(raw), skipped=faulty).inputs
         return [one.value for one in drop_faults(inputs, str(raw), skip, faulty, "input")]
-    return task.split_inputs(raw)
+    return task.shape.split_inputs(raw)
 
 
 def accept_inputs(task: Task, inputs: Sequence[Any]) -> list[Any]:
@@ -27,7 +27,7 @@ def accept_inputs(task: Task, inputs: Sequence[Any]) -> list[Any]:
     accepted = []
     for number, raw in enumerate(inputs):
         try:
-            accepted.append(task.accept_input(raw))
+            accepted.append(task.shape.accept_input(raw))
         except DataError as error:
             if len(inputs) == 1:
                 raise

@@ -57,9 +57,9 @@ def examine_run(
 def pick_batches(task: Task, prepared: PreparedData, recipe: Recipe) -> list[Batch]:
     """Batches of the first epoch, evenly over it."""
     changed = replace_recipe(task, recipe)
-    order = changed.order(prepared, 0)
+    order = changed.shape.order(prepared, 0)
     places = torch.linspace(0, len(order) - 1, min(len(order), COUNTED)).long().tolist()
-    return [changed.batch(prepared, order[place]) for place in places]
+    return [changed.shape.batch(prepared, order[place]) for place in places]
 
 
 def enable_shuffling(recipe: Recipe) -> Recipe:
@@ -78,7 +78,7 @@ def build_untrained(task: Task, recipe: Recipe) -> Labeler | Generator:
     other = replace_recipe(task, recipe)
     with preserve_random_state():
         torch.manual_seed(recipe.train.seed)
-        model: Any = other.build()
+        model: Any = other.shape.build()
         other.initialize(model, lambda line: None)
     return model
 

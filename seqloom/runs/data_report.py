@@ -38,7 +38,7 @@ def name_columns(recipe: Recipe, task: Task) -> dict[str, str]:
 def describe_examples(task: Task, prepared: PreparedData) -> Iterator[str]:
     """A few lines about each of some training examples."""
     columns = name_columns(task.recipe, task)
-    for number, example in enumerate(task.preview(prepared), 1):
+    for number, example in enumerate(task.shape.preview(prepared), 1):
         yield f"training example {number}"
         for side, preview in example.items():
             origin = f" ({columns[side]})" if side in columns else ""
@@ -64,7 +64,7 @@ def data_json(task: Task, prepared: PreparedData) -> dict[str, Any]:
     return {
         "task": task.recipe.task,
         "columns": name_columns(task.recipe, task),
-        "examples": [preview_json(example) for example in task.preview(prepared)],
+        "examples": [preview_json(example) for example in task.shape.preview(prepared)],
         "report": build_report(task, prepared),
     }
 

@@ -150,7 +150,7 @@ def write_header(folder: Path, task: Task, prepared: PreparedData, model: nn.Mod
 
 def build_report(task: Task, prepared: PreparedData) -> dict[str, Any]:
     """What was done to the data, and how much of the training batches is padding."""
-    return prepared.report.model_dump() | {"padded_share": task.padded_share(prepared)}
+    return prepared.report.model_dump() | {"padded_share": task.shape.padded_share(prepared)}
 
 
 def read_last_change(folder: Path) -> int:

@@ -93,7 +93,7 @@ class TextReader:
     @torch.no_grad()
     def read(self, reader_state: ReaderState, piece: Any) -> tuple[Predictions, ReaderState]:
         task = self.task
-        piece = task.accept_input(piece)
+        piece = task.shape.accept_input(piece)
         ids: list[int] = task.target.encode(piece).tolist()
         if not reader_state.read and (ids or not self.shape.one_text):
             ids = self.writer.encode_opening(piece)  # a document has a beginning, which can be read by itself
@@ -131,8 +131,8 @@ class TagReader:
     @torch.no_grad()
     def read(self, reader_state: ReaderState, piece: Any) -> tuple[Predictions, ReaderState]:
         task, model, tags, score = self.task, self.model, list[str](), 0.0
-        piece = task.accept_input(piece)
-        rest: Sequence[Any] = split_elements(piece) if task.reads_text else list(piece)
+        piece = task.shape.accept_input(piece)
+        rest: Sequence[Any] = split_elements(piece) if task.shape.reads_text else list(piece)
         if not rest:
             raise DataError("a piece holds no element: there is nothing to tag")
         while rest:
@@ -140,7 +140,7 @@ class TagReader:
                 reader_state = replace(self.start(), read=reader_state.read)
             room = self.shape.most - reader_state.read % self.shape.most
             some, rest = rest[:room], rest[room:]
-            raw = SEPARATOR.join(some) + SEPARATOR if task.reads_text else np.asarray(some, np.float32)
+            raw = SEPARATOR.join(some) + SEPARATOR if task.shape.reads_text else np.asarray(some, np.float32)
             read = task.source.collate(task.source.encode_many([raw]), [0], task.recipe.model)
             inputs, mask = (part.to(device_of(model)) for part in read)
             features, state = model.encoder.layer(model.embed(inputs), reader_state.state, mask)

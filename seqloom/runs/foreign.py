@@ -56,7 +56,7 @@ def open_folder(folder: Path) -> OpenedFolder:
     else:
         fields = {"target": FolderText(files, family, settings.vocabulary, folder)}
     task = Task(declare_run(recipe), recipe, fields)
-    model = task.build()
+    model = task.shape.build()
     with torch.no_grad():
         for ours, theirs in pair_bodies(model, pretrained):
             ours.copy_(theirs[len(theirs) - len(ours) :] if ours.dim() else theirs)

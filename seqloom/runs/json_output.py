@@ -80,7 +80,7 @@ def make_score_report(
         "task": task.recipe.task,
         "split": split,
         "examples": len(examples),
-        "cut": task.count_cut(examples),  # of how many examples not all was read
+        "cut": task.shape.count_cut(examples),  # of how many examples not all was read
         "scores": {name: make_score_json(one) for name, one in drop_undefined(scores).items()},
     }
 

@@ -40,7 +40,7 @@ class LabelStudy:
             yield Record("note", 0, text=sentence)
         declaration, _, _ = declare_with_start(recipe)
         task, prepared = declaration.prepare(recipe.resolved(), lambda sentence: None)
-        parts = {name: list(task.examples(prepared, name)) for name in ("train", "validation", "test")}
+        parts = {name: list(task.shape.examples(prepared, name)) for name in ("train", "validation", "test")}
         counts = choose_counts(parts["train"])
         into.mkdir(parents=True, exist_ok=True)
         write_atomically(into / PLAN, json_bytes({"counts": counts, "seeds": SEEDS}))

@@ -26,10 +26,10 @@ BATCHES = 4  # of training examples, for what needs many
 
 def look_into(run: "Run", raw: Any, answer: str | None, examples: object) -> Look:
     """What happens inside while the model answers this input, or one of its own, or is given this answer."""
-    raw = pick_input(run, examples) if raw is None else run.task.accept_input(raw)
+    raw = pick_input(run, examples) if raw is None else run.task.shape.accept_input(raw)
     best = run.predict(raw)[0] if answer is None else None
     answer, exact = (best.output, best.exact) if best else (check_text("the answer", answer),) * 2
-    shown, task = run.task.inspect(raw, exact), run.task
+    shown, task = run.task.shape.inspect(raw, exact), run.task
     around = RunContext(
         history=run.history,
         load_batches=lambda: read_some_batches(run, examples),
@@ -65,7 +65,7 @@ def read_some_batches(run: "Run", examples: object) -> list[Batch]:
         prepared = run.read_own_data(examples)
     except SeqloomError:
         return []
-    return [run.task.batch(prepared, rows) for rows in run.task.order(prepared, 0)[:BATCHES]]
+    return [run.task.shape.batch(prepared, rows) for rows in run.task.shape.order(prepared, 0)[:BATCHES]]
 
 
 def write_report(run: "Run", path: Path, look: Look, examples: object) -> Path:

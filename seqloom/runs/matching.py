@@ -73,16 +73,16 @@ class Workshop:
 
     def count(self, recipe: Recipe) -> int:
         """The parameters of a variant's network."""
-        return sum(parameter.numel() for parameter in self.task_of(recipe).build().parameters())
+        return sum(parameter.numel() for parameter in self.task_of(recipe).shape.build().parameters())
 
     def time_steps(self, recipe: Recipe, budget: str) -> tuple[int, int]:
         """How many steps of a variant fit into a time, and how often to validate."""
         task = self.task_of(recipe)
-        model: Any = task.build()
+        model: Any = task.shape.build()
         objective, feed, data = task.objective(model), Feed(task, self.prepared), cast(Any, self.prepared)
 
         def validate(likely: Train) -> dict[str, float]:
-            return task.validate(model, data.sample_validation(likely.validation_tokens))
+            return task.shape.validate(model, data.sample_validation(likely.validation_tokens))
 
         return fit_steps_to_time(seconds(budget), objective, feed, task.recipe.train, validate)
 

@@ -185,7 +185,7 @@ class Pipeline:
         for name in ("device", "precision"):
             task.recipe = task.recipe.changed(f"train.{name}", getattr(self.machine, name))
         torch.manual_seed(task.recipe.train.seed)
-        self.model = task.build()  # drawn on the processor, so that it is the same everywhere
+        self.model = task.shape.build()  # drawn on the processor, so that it is the same everywhere
         sentences: list[str] = []
         self.knows = task.initialize(self.model, sentences.append)
         self.load_start(cell, resumed, sentences.append)
@@ -207,7 +207,7 @@ class Pipeline:
         self.loaded = self.loaded.model_copy(update={"fields": list(self.carried)})
         note(describe_start(self.loaded, self.model))
         if not any(name.startswith("head.") for name in self.loaded.loaded):
-            self.task.begin_head(self.model, note)
+            self.task.shape.begin_head(self.model, note)
 
     def write_header(self) -> Iterator[Record]:
         """Settle what depends on how fast this machine is, by trial steps, and write what will not change any more."""
@@ -285,7 +285,7 @@ class Pipeline:
         return data.sample_validation(settings.validation_tokens)
 
     def validate_for(self, settings: Train) -> dict[str, float]:
-        return self.task.validate(self.model, self.sample_validation(settings))
+        return self.task.shape.validate(self.model, self.sample_validation(settings))
 
     def note_resuming(self, step: int) -> Iterator[Record]:
         """Training goes on with the record of this step: it, and what came after it, is written again."""
@@ -308,7 +308,7 @@ class Pipeline:
             self.task.objective(self.model),
             Feed(self.task, self.prepared),
             settings,
-            lambda: self.task.validate(self.model, sample),
+            lambda: self.task.shape.validate(self.model, sample),
             self.checkpoints,
             self.stop,
             self.processes,
@@ -360,14 +360,16 @@ class Pipeline:
             for sentence in sentences:
                 yield self.note(sentence)
         # Where nothing was kept apart for the test, what was validated on is the best there is, and said to be that.
-        parts = {part: task.examples(self.prepared, part) for part in ("test", "validation")}
+        parts = {part: task.shape.examples(self.prepared, part) for part in ("test", "validation")}
         part = "test" if len(parts["test"]) else "validation"
         yield self.note(f"scoring on {format_count(len(parts[part]), f'{part} example')}")
         scores = task.score(model, parts[part])
         if undefined := scores.keys() - drop_undefined(scores).keys():
             yield self.note(f"not defined on these examples, and left out: {', '.join(sorted(undefined))}")
         with evaluation_mode(model):
-            whole = {name: value for name, value in task.validate(model, self.prepared).items() if isfinite(value)}
+            whole = {
+                name: value for name, value in task.shape.validate(model, self.prepared).items() if isfinite(value)
+            }
         judged = task.judge(model, pick_some(parts["validation"], JUDGED))
         result = make_score_report(folder, task, part, parts[part], scores) | {
             "validation": whole,

@@ -29,8 +29,8 @@ def probe_layers(run: "Run", inputs: Sequence[Any], labels: Sequence[str | Seque
     batches, known = [], []
     before = ("source" not in run.task.fields) + ("tag" in run.task.fields)  # elements in front of an input's own
     for place, (raw, row_labels) in enumerate(zip(inputs, labels, strict=True), 1):
-        raw = run.task.accept_input(raw)
-        shown = run.task.inspect(raw, run.predict(raw)[0].output)
+        raw = run.task.shape.accept_input(raw)
+        shown = run.task.shape.inspect(raw, run.predict(raw)[0].output)
         names = split_elements(row_labels) if isinstance(row_labels, str) else list(row_labels)
         own = len(shown.elements) - before
         if len(names) not in (1, own):

@@ -52,9 +52,9 @@ def read_training_texts(folder: Path, task: Task) -> Iterable[str]:
 def pick_examples(task: Task, prepared: PreparedData, at_most: int) -> tuple[str, list[Example]]:
     """Some examples of the test part, or else of the validation part, which is named; as they are asked."""
     for part in ("test", "validation"):
-        if len(examples := task.examples(prepared, part)):
+        if len(examples := task.shape.examples(prepared, part)):
             break
-    return part, task.pick_examples(examples, at_most)
+    return part, task.shape.pick_examples(examples, at_most)
 
 
 def answer_examples(run: "Run", examples: object = None) -> tuple[str, list[AnsweredExample] | str]:
@@ -63,9 +63,9 @@ def answer_examples(run: "Run", examples: object = None) -> tuple[str, list[Answ
         part, chosen = run.pick_examples(MAX_EXAMPLES, examples)
     except SeqloomError as error:
         return "", f"There are no examples to show: {error}."
-    predictions = run.task.predict(run.model, [one.input for one in chosen], 1)
+    predictions = run.task.shape.predict(run.model, [one.input for one in chosen], 1)
     return part, [
-        AnsweredExample(one.text, one.answer, best.output, run.task.error(best, one), one.picture)
+        AnsweredExample(one.text, one.answer, best.output, run.task.shape.error(best, one), one.picture)
         for one, (best, *_) in zip(chosen, predictions, strict=True)
     ]
 

@@ -116,7 +116,7 @@ class Run:
     @property
     def classes(self) -> tuple[str, ...]:
         """The names of the classes, if the answer to an input is one or several of them."""
-        return self.task.classes
+        return self.task.shape.classes
 
     def check_classes(self) -> tuple[str, ...]:
         """The classes, of a run that has some."""
@@ -127,7 +127,7 @@ class Run:
     def predict_many(self, inputs: Sequence[Any], beam: int | None = None) -> list[Predictions]:
         """The best answers to each input."""
         beam = None if beam is None else check_whole("the beam size", beam, 1)
-        return self.task.predict(self.model, self._accept(inputs), beam)
+        return self.task.shape.predict(self.model, self._accept(inputs), beam)
 
     def _accept(self, inputs: Sequence[Any]) -> list[Any]:
         """Inputs from Python; one that the task cannot read is refused here, with what it reads."""
@@ -142,13 +142,13 @@ class Run:
     ) -> list[Predictions]:
         """The answers to inputs that the task has accepted already."""
         if options is None:
-            return self.task.predict(self.model, inputs, beam)
+            return self.task.shape.predict(self.model, inputs, beam)
         return self._answerer.answer(self.model, inputs, options)
 
     def stream(self, raw: Any, options: DecodingOptions | None = None) -> Iterator[str]:
         """The answer to one input piece by piece, as it is written; stop iterating, and nothing more is done."""
         return self._answerer.stream(
-            self.model, self.task.accept_input(raw), check_options(options or DecodingOptions(1))
+            self.model, self.task.shape.accept_input(raw), check_options(options or DecodingOptions(1))
         )
 
     def follow(self) -> Follower:
@@ -244,7 +244,7 @@ class Run:
 
     def score(self, *files: Path | str) -> dict[str, Any]:
         """Scores on a file of one's own (or two parallel ones), each with its baselines."""
-        examples = self.task.read_files(check_files(files))
+        examples = self.task.shape.read_files(check_files(files))
         scores = self.task.score(self.model, examples)
         return make_score_report(self.folder, self.task, " ".join(map(str, files)), examples, scores)
 
@@ -316,8 +316,8 @@ class Run:
     def _examples(self, files: Sequence[Path | str], part: str) -> tuple[Sequence[Any], str]:
         """The examples of files, or of a part of the run's own data, and what to call them."""
         if files:
-            return self.task.read_files(check_files(files)), " ".join(map(str, files))
-        return self.task.examples(self.read_own_data(), part), part
+            return self.task.shape.read_files(check_files(files)), " ".join(map(str, files))
+        return self.task.shape.examples(self.read_own_data(), part), part
 
     def report(self, path: Path | str, raw: Any = None, answer: str | None = None, *, examples: object = None) -> Path:
         """One page about all of it, as a file that needs no network; looked into on this input, or one of its own."""
@@ -350,7 +350,7 @@ class Run:
     def record_beam(self, raw: Any, beam: int | None = None) -> Tree:
         """The beam search for the answer to one input, step by step."""
         recorder = Recorder()
-        self.task.shape.record_search(self.model, self.task.accept_input(raw), beam, recorder)
+        self.task.shape.record_search(self.model, self.task.shape.accept_input(raw), beam, recorder)
         return recorder.trees[0]
 
     def quantize(self, *files: Path | str) -> dict[str, Any]:

@@ -39,7 +39,7 @@ def draw_first(run: "Run") -> nn.Module:
     """The model before its first step: drawn again with the seed that it was drawn with."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(run.recipe.train.seed)
-        return run.task.build().eval()
+        return run.task.shape.build().eval()
 
 
 def load_step(run: "Run", step: int) -> nn.Module:

@@ -114,7 +114,7 @@ def show_vanishing(runs: dict[str, Run], folder: Path) -> list[dict[str, Any]]:
 
 def measure_accuracy_by_distance(run: Run) -> Floats:
     """(distances, 2): how many letters come after the one that is asked for, and the share of right answers."""
-    examples = run.task.examples(run.read_own_data(), "test")
+    examples = run.task.shape.examples(run.read_own_data(), "test")
     predictions = run.predict_many([source for source, _ in examples], 1)
     hits_at: dict[int, list[bool]] = {}
     for (source, truth), (best, *_) in zip(examples, predictions, strict=True):
@@ -130,13 +130,15 @@ def measure_reach(run: Run, fresh: bool, rows: int = 64) -> Floats:
     from ..look.measures.gradients import compute_gradient_flow
     from ..training.randomness import preserve_random_state
 
-    examples = sorted(run.task.examples(run.read_own_data(), "test"), key=lambda one: -len(one[0]))[:rows]
+    examples = sorted(run.task.shape.examples(run.read_own_data(), "test"), key=lambda one: -len(one[0]))[:rows]
     model: Any = run.net
     if fresh:
         with preserve_random_state():
             torch.manual_seed(run.recipe.train.seed)
-            model = run.task.build()
-    shown = [run.task.inspect(source, truth).batch for source, truth in examples if len(source) == len(examples[0][0])]
+            model = run.task.shape.build()
+    shown = [
+        run.task.shape.inspect(source, truth).batch for source, truth in examples if len(source) == len(examples[0][0])
+    ]
     flows = [compute_gradient_flow(model, batch)[0].norms[0] for batch in shown]
     return reverse_time(np.mean(flows, 0))
 

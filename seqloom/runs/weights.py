@@ -47,4 +47,4 @@ def build_model(folder: Path, task: Task) -> nn.Module:
             f"{format_count(tensors, 'tensor')}"
         )
     with Allowance(size + EXTRA_NUMBERS, f"{folder}: the recipe describes more parameters than {WEIGHTS} holds"):
-        return task.build()
+        return task.shape.build()

@@ -25,7 +25,7 @@ def choose_processes(recipe: Recipe) -> tuple[int, str]:
     recipe.check_data()
     recipe = settle(recipe).recipe
     task, prepared = declare_with_start(recipe)[0].prepare(recipe.resolved(), lambda text: None)
-    objective = task.objective(task.build())
+    objective = task.objective(task.shape.build())
     measured = measure_parallelism(objective, Feed(task, prepared), task.recipe.train)
     if measured is None or not measured.clear:
         return 1, ""
@@ -52,7 +52,10 @@ def run_worker(
         if prepared.fingerprint != orders["data"]:
             raise RunError(f"process {processes.rank} finds other data than the first one: the files must be the same")
         task.cell = cell
-        objective, settings = task.objective(task.build().to(choose_device(recipe.train.device))), task.recipe.train
+        objective, settings = (
+            task.objective(task.shape.build().to(choose_device(recipe.train.device))),
+            task.recipe.train,
+        )
         feed, changed, watch = Feed(task, prepared), orders["changed"], choose_watch(settings)
         for _ in fit(objective, feed, settings, dict, stop=stop, ranks=processes, changed=changed, watch=watch):
             pass

@@ -36,7 +36,7 @@ def score_passages(model: Model) -> ScoredText:
     task = copy(model.language)
     task.prepared = prepared
     texts, room = [], READ
-    for (text,) in task.examples(prepared, "test") or task.examples(prepared, "validation"):
+    for (text,) in task.shape.examples(prepared, "test") or task.shape.examples(prepared, "validation"):
         texts.append((text[:room],))
         room -= len(text)
         if room <= 0:

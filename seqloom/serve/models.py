@@ -50,7 +50,7 @@ class Model:
 
     @property
     def reads_text(self) -> bool:
-        return self.run.task.reads_text
+        return self.run.task.shape.reads_text
 
     # --- answers ---
 

@@ -103,7 +103,7 @@ def label_baselines(task: Task, inputs: Sequence[Any]) -> Answers:
     if task.prepared is not None:
         train = task.prepared.splits["train"].raws
         sources, labels = list(train["source"]), list(train["target"])
-        if task.reads_text:
+        if task.shape.reads_text:
             cut = list if task.recipe.data.source_tokenizer == "characters" else split_words
             answers["bag of pairs"] = NaiveBayes.fit(sources, labels, cut).predict(inputs)
             answers["NB-SVM"] = NBSVM.fit(sources, labels, cut).predict(inputs)

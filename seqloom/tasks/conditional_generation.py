@@ -151,7 +151,7 @@ class ConditionalGeneration(Shape):
 
     # --- answers ---
 
-    def predict(self, model: Generator, inputs: Sequence[Any], beam: int | None) -> list[Predictions]:
+    def predict(self, model: Generator, inputs: Sequence[Any], beam: int | None = None) -> list[Predictions]:
         return self.answer(model, inputs, DecodingOptions(beam or self.recipe.search.beam_size))
 
     def answer(self, model: Generator, inputs: Sequence[Any], options: DecodingOptions) -> list[Predictions]:

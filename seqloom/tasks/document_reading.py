@@ -161,7 +161,7 @@ class DocumentReading(PackedReading):
         return "expected elsewhere in the text: " + "; ".join(lines) if lines else ""
 
     @torch.no_grad()
-    def predict(self, model: Any, inputs: Sequence[Any], beam: int | None) -> list[Predictions]:
+    def predict(self, model: Any, inputs: Sequence[Any], beam: int | None = None) -> list[Predictions]:
         """The words whose chance to stand elsewhere in the same text is raised most by what was read."""
         answers = []
         begins = self.target.begins_word()

@@ -133,7 +133,7 @@ class ForecastWindows(Shape):
     def lengths(self, encoded: Any) -> NDArray[np.int64]:
         return np.full((len(encoded), 1), self.recipe.data.context // self.recipe.model.patch_length)
 
-    def batch(self, prepared: Any, rows: Any, split: str) -> Batch:
+    def batch(self, prepared: Any, rows: Any, split: str = "train") -> Batch:
         part = prepared.parts[split]
         return self.collate(part, part.starts[rows])
 
@@ -275,7 +275,7 @@ class ForecastWindows(Shape):
         return list(raw) if several else None
 
     @torch.no_grad()
-    def predict(self, model: Labeler, inputs: Sequence[Any], beam: int | None) -> list[Predictions]:
+    def predict(self, model: Labeler, inputs: Sequence[Any], beam: int | None = None) -> list[Predictions]:
         """What comes after each series: an array, a data frame, or what was read from a file."""
         histories, context = [self.accept_input(one) for one in inputs], self.recipe.data.context
         windows = self.make_last_windows([cut_series(series, slice(-context, None)) for series in histories])

@@ -198,7 +198,7 @@ class FreeGeneration(Shape):
     def count_cut(self, examples: Sequence[Any]) -> int:
         return 0
 
-    def predict(self, model: Generator, inputs: Sequence[Any], beam: int | None) -> list[Predictions]:
+    def predict(self, model: Generator, inputs: Sequence[Any], beam: int | None = None) -> list[Predictions]:
         """What is likeliest to come next after each text."""
         return [Predictions(self.task.writer.predict(model, text, beam)) for text in inputs]
 

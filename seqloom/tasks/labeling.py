@@ -129,7 +129,7 @@ class SequenceLabeling(Shape):
             len(predictions), -1
         )
 
-    def predict(self, model: Labeler, inputs: Sequence[Any], beam: int | None) -> list[Predictions]:
+    def predict(self, model: Labeler, inputs: Sequence[Any], beam: int | None = None) -> list[Predictions]:
         """The likeliest labels; all at once, or a number, where that is what the model was taught: one answer."""
         return self.predict_encoded(model, self.source.encode_many(list(inputs)), beam or LISTED)
 
@@ -244,7 +244,7 @@ class ElementLabeling(Shape):
     def count_cut(self, examples: Sequence[Any]) -> int:
         return 0
 
-    def predict(self, model: Labeler, inputs: Sequence[Any], beam: int | None) -> list[Predictions]:
+    def predict(self, model: Labeler, inputs: Sequence[Any], beam: int | None = None) -> list[Predictions]:
         """One answer each: the labels. A text is cut at tabs, or else at blanks."""
         answers = zip(inputs, self.label(model, inputs), strict=True)
         return [Predictions([self.prediction(raw, *answer)]) for raw, answer in answers]

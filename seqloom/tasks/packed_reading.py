@@ -185,7 +185,7 @@ class PackedReading(Shape):
             lines.append(f"{example.text} → {best.output} ({best.probability:.0%})")
         return "filled in: " + "; ".join(" ".join(one.split()) for one in lines) if lines else ""
 
-    def predict(self, model: Any, inputs: Sequence[Any], beam: int | None) -> list[Predictions]:
+    def predict(self, model: Any, inputs: Sequence[Any], beam: int | None = None) -> list[Predictions]:
         """The text with its blanks filled, in the likeliest ways."""
         return [Predictions(join_filled(text, self.fill(model, text, beam or 5), beam or 5)) for text in inputs]
 

@@ -48,4 +48,4 @@ def metrics(task: Task) -> Mapping[str, Metric]:
 
 def illustrate(task: Task, model: Any, prepared: Any) -> str:
     """What the model as it stands predicts about held-out text."""
-    return task.shape.illustrate(model, task.pick_examples(task.examples(prepared, "validation"), SHOWN))
+    return task.shape.illustrate(model, task.shape.pick_examples(task.shape.examples(prepared, "validation"), SHOWN))

@@ -37,7 +37,7 @@ def learn(task: Task, prepared: Any) -> MostFrequent:
 def baselines(task: Task, sources: Sequence[Any]) -> dict[str, list[str]]:
     """Copying the source is a baseline for text only."""
     answers = copy_and_most_frequent(sources, task.facts.most_frequent)
-    return answers if task.reads_text else {"most frequent": answers["most frequent"]}
+    return answers if task.shape.reads_text else {"most frequent": answers["most frequent"]}
 
 
 def metrics(task: Task) -> Mapping[str, Metric]:

@@ -61,7 +61,8 @@ class Shape(ABC):
         """The recipe with what follows from the data filled in; refused where the data does not fit the model."""
 
     @abstractmethod
-    def build(self) -> nn.Module: ...
+    def build(self) -> nn.Module:
+        """A new model, its weights drawn at random."""
 
     def initialize(self, model: Any, note: Callable[[str], object]) -> bool:
         """Begin with what is known about the training examples, where the settings ask for it, and say if it did."""
@@ -78,22 +79,25 @@ class Shape(ABC):
     def collate(self, encoded: Encoded, rows: Any) -> Batch: ...
 
     @abstractmethod
-    def validate(self, model: Any, prepared: Any) -> dict[str, float]: ...
+    def validate(self, model: Any, prepared: Any) -> dict[str, float]:
+        """Quick scores on the validation examples, the loss among them."""
 
     def score(self, model: Any, examples: Sequence[Any]) -> dict[str, ScoreWithBaselines]:
         """What the metrics of the task measure; a task may have more scores than these."""
         return {}
 
     def order(self, prepared: Any, epoch: int) -> Sequence[Any]:
+        """The rows of each batch of an epoch: a pure function of the seed and the epoch."""
         lengths, train = self.lengths(prepared.splits["train"].ids), self.recipe.train
         if not train.shuffle:
             return batching.batch_in_order(lengths, train.batch_tokens)
         return batching.plan_epoch(lengths, train.batch_tokens, train.seed, epoch)
 
     def padded_share(self, prepared: Any) -> float:
+        """How much of the training batches is padding."""
         return batching.compute_padded_share(self.lengths(prepared.splits["train"].ids), self.order(prepared, 0))
 
-    def batch(self, prepared: Any, rows: Any, split: str) -> Batch:
+    def batch(self, prepared: Any, rows: Any, split: str = "train") -> Batch:
         return self.collate(prepared.splits[split].ids, rows)
 
     @torch.no_grad()
@@ -112,6 +116,7 @@ class Shape(ABC):
         return {side: field.encode_many(raws) for (side, field), raws in columns}
 
     def examples(self, prepared: Any, split: str) -> Sequence[Any]:
+        """The examples of a part as a person knows them, to be scored."""
         part = prepared.splits[split]
         columns = [map(field.restore, part.raws[side]) for side, field in self.task.fields.items()]
         return list(zip(*columns, strict=True))
@@ -133,6 +138,7 @@ class Shape(ABC):
         return self.task.target.describe(self.side_of(example, "target"))
 
     def pick_examples(self, examples: Sequence[Any], at_most: int) -> list[Example]:
+        """Some of these examples, evenly over all of them, as a person would ask them."""
         return [self.example(examples[place]) for place in pick_evenly(len(examples), at_most)]
 
     def example(self, example: Sequence[Any]) -> Example:
@@ -146,10 +152,11 @@ class Shape(ABC):
         )
 
     def error(self, prediction: Prediction, example: Example) -> float:
+        """How wrong a prediction is: 0 or 1; of numbers, how far off."""
         return self.task.target.error(prediction, example.answer)
 
     def read_files(self, files: Sequence[str]) -> Sequence[Any]:
-        """The examples of files, as the fields have them."""
+        """The examples of files of one's own, read as the recipe says."""
         fields = list(self.task.fields.values())
         rows = read_files(files, self.task.schema, SkippedRows())
         return [tuple(field.normalize(raw) for field, raw in zip(fields, row, strict=True)) for row in rows]
@@ -158,13 +165,16 @@ class Shape(ABC):
 
     @property
     def reads_text(self) -> bool:
+        """Whether an input of `predict` is a text; otherwise inputs come from files, or from Python."""
         return self.source.is_text
 
     @property
     def classes(self) -> tuple[str, ...]:
+        """The classes that a whole input may belong to, in the order of their probabilities, if there are any."""
         return ()
 
     def accept_input(self, raw: Any) -> Any:
+        """An input of `predict` that can be read; DataError says what was expected in place of another."""
         return self.source.accept(raw)
 
     def split_inputs(self, raw: Any) -> list[Any] | None:
@@ -179,6 +189,7 @@ class Shape(ABC):
         return read_inputs(file, self.task.schema.only("source"), reading, skipped)
 
     def count_cut(self, examples: Sequence[Any]) -> int:
+        """How many examples are longer than the model reads."""
         encoded = self.source.encode_many([self.side_of(example, "source") for example in examples])
         return sum(left > 0 for left in self.unread(encoded))
 
@@ -194,10 +205,12 @@ class Shape(ABC):
     # --- answers ---
 
     @abstractmethod
-    def predict(self, model: Any, inputs: Sequence[Any], beam: int | None) -> list[Predictions]: ...
+    def predict(self, model: Any, inputs: Sequence[Any], beam: int | None = None) -> list[Predictions]:
+        """The best `beam` answers to each input, best first; None is as many as the recipe says."""
 
     @abstractmethod
-    def inspect(self, raw: Any, answer: str) -> Inspection: ...
+    def inspect(self, raw: Any, answer: str) -> Inspection:
+        """An input and an answer, ready to be looked at."""
 
 
 def group_references(shape: Shape, examples: Sequence[Sequence[Any]]) -> tuple[list[Any], list[list[str]]]:

@@ -10,16 +10,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..config.recipe import Recipe
 from ..data.formats.tables import SkippedRows, drop_faults
 from ..data.inputs import InputFile, InputReading
 from ..data.prepare import prepare
-from ..data.preview import Preview
 from ..data.schema import FieldKind, Schema
 from ..errors import RecipeError, RunError
-from ..fields import Field, Prediction
+from ..fields import Field
 from ..layers.cells import MakeCell
 from ..models import Batch, Objective
 from ..schemas import DataReport, check_shape
@@ -27,7 +26,7 @@ from ..schemas import Shape as JsonShape
 from ..training.probe import Stopped
 from .generation import Continuation, Generation, SamplingOptions
 from .mixture import Mixture
-from .results import Example, Inspection, Predictions, ScoreWithBaselines
+from .results import ScoreWithBaselines
 from .scoring import Metric
 from .shape import Shape
 
@@ -168,11 +167,7 @@ class Task:
 
     @property
     def shape(self) -> Any:
-        """What this task's kind of shape can do besides what every shape can."""
-        return self.declaration.shape(self)
-
-    @property
-    def _shape(self) -> Shape:
+        """What reads, trains and answers: see `Shape`. Some can do more than that."""
         return self.declaration.shape(self)
 
     @property
@@ -199,10 +194,6 @@ class Task:
 
     # --- training ---
 
-    def build(self) -> nn.Module:
-        """A new model, its weights drawn at random."""
-        return self._shape.build()
-
     def initialize(self, model: Any, note: Note) -> bool:
         """Begin words with the vectors of a file, where the recipe names one. Whether the model knows something about
         the targets already."""
@@ -213,30 +204,12 @@ class Task:
         if file := self.recipe.data.target_vectors:
             share = self.target.load_vectors(model.embed, file)
             note(f"{share:.0%} of the {len(self.target):,} words of the target have a vector in {file}")
-        return self._shape.initialize(model, note)
-
-    def begin_head(self, model: Any, note: Note) -> None:
-        """Begin a new head on a body that was taught before."""
-        self._shape.begin_head(model, note)
+        initialized: bool = self.shape.initialize(model, note)
+        return initialized
 
     def objective(self, model: Any) -> Objective:
         """The training objective of a model."""
         return model.objective()
-
-    def order(self, prepared: Any, epoch: int) -> Sequence[Any]:
-        """The rows of each batch of an epoch: a pure function of the seed and the epoch."""
-        return self._shape.order(prepared, epoch)
-
-    def padded_share(self, prepared: Any) -> float:
-        """How much of the training batches is padding."""
-        return self._shape.padded_share(prepared)
-
-    def batch(self, prepared: Any, rows: Any, split: str = "train") -> Batch:
-        return self._shape.batch(prepared, rows, split)
-
-    def validate(self, model: Any, prepared: Any) -> dict[str, float]:
-        """Quick scores on the validation examples, the loss among them."""
-        return self._shape.validate(model, prepared)
 
     def illustrate(self, model: Any, prepared: Any) -> str:
         """What the model makes of a few validation examples, in a sentence; nothing where that is not shown."""
@@ -250,42 +223,17 @@ class Task:
 
     # --- examples and scores ---
 
-    def examples(self, prepared: Any, split: str) -> Sequence[Any]:
-        """The examples of a part as a person knows them, to be scored."""
-        return self._shape.examples(prepared, split)
-
-    def preview(self, prepared: Any) -> list[Preview]:
-        """Some training examples as they were read, and as the model sees them."""
-        return self._shape.preview(prepared)
-
-    def pick_examples(self, examples: Sequence[Any], at_most: int) -> list[Example]:
-        """Some of these examples, evenly over all of them, as a person would ask them."""
-        return self._shape.pick_examples(examples, at_most)
-
-    def read_files(self, files: Sequence[str]) -> Sequence[Any]:
-        """The examples of files of one's own, read as the recipe says."""
-        return self._shape.read_files(files)
-
-    def count_cut(self, examples: Sequence[Any]) -> int:
-        """How many examples are longer than the model reads."""
-        return self._shape.count_cut(examples)
-
     def score(self, model: Any, examples: Sequence[Any]) -> dict[str, ScoreWithBaselines]:
         """All scores on these examples, each with its baselines beside it."""
-        scores, more = self._shape.score(model, examples), self.declaration.more_scores
+        scores, more = self.shape.score(model, examples), self.declaration.more_scores
         return scores if more is None else scores | more(self, model, examples)
 
     def judge(self, model: Any, examples: Sequence[Any]) -> dict[str, ScoreWithBaselines]:
         """The scores that decide between a model and its baselines: those of its answers, if there are such. What it
         writes freely is not written again; beside that stands what is real, which is no baseline."""
-        return self._shape.score(model, examples) or self.score(model, examples)
+        return self.shape.score(model, examples) or self.score(model, examples)
 
     # --- answers ---
-
-    @property
-    def reads_text(self) -> bool:
-        """Whether an input of `predict` is a text; otherwise inputs come from files, or from Python."""
-        return self._shape.reads_text
 
     @property
     def reads_images(self) -> bool:
@@ -296,40 +244,16 @@ class Task:
         """Whether a file of its own holds an input."""
         return "source" in self.fields and bool(self.source.endings)
 
-    @property
-    def classes(self) -> tuple[str, ...]:
-        """The classes that a whole input may belong to, in the order of their probabilities, if there are any."""
-        return self._shape.classes
-
-    def accept_input(self, raw: Any) -> Any:
-        """An input of `predict` that can be read; DataError says what was expected in place of another."""
-        return self._shape.accept_input(raw)
-
-    def split_inputs(self, raw: Any) -> list[Any] | None:
-        """The inputs that something given from Python holds; None if it is one input."""
-        return self._shape.split_inputs(raw)
-
     def read_inputs(
         self, file: str, reading: InputReading | None = None, skipped: SkippedRows | None = None
     ) -> InputFile:
         """What a file asks, each input with its row; what was detected and passed over is added to `skipped`."""
-        return self._shape.read_inputs(file, reading or InputReading(), skipped or SkippedRows())
+        inputs: InputFile = self.shape.read_inputs(file, reading or InputReading(), skipped or SkippedRows())
+        return inputs
 
     def read_first_input(self, file: str) -> Any:
         """The first input of a file."""
         return next(drop_faults(self.read_inputs(file).inputs, file, False, SkippedRows(), "input")).value
-
-    def predict(self, model: Any, inputs: Sequence[Any], beam: int | None = None) -> list[Predictions]:
-        """The best `beam` answers to each input, best first; None is as many as the recipe says."""
-        return self._shape.predict(model, inputs, beam)
-
-    def error(self, prediction: Prediction, example: Example) -> float:
-        """How wrong a prediction is: 0 or 1; of numbers, how far off."""
-        return self._shape.error(prediction, example)
-
-    def inspect(self, raw: Any, answer: str) -> Inspection:
-        """An input and an answer, ready to be looked at."""
-        return self._shape.inspect(raw, answer)
 
 
 def check_per_symbol(task: Task, **facts: Sequence[Any]) -> None:
@@ -346,9 +270,9 @@ class Feed:
         self.task, self.prepared, self.stop = task, prepared, stop
 
     def order(self, epoch: int) -> Sequence[Any]:
-        return self.task.order(self.prepared, epoch)
+        return self.task.shape.order(self.prepared, epoch)
 
     def batch(self, rows: Any) -> Batch:
         if self.stop is not None and self.stop.is_set():
             raise Stopped
-        return self.task.batch(self.prepared, rows)
+        return self.task.shape.batch(self.prepared, rows)

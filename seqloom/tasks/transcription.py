@@ -113,7 +113,7 @@ class Transcription(Shape):
 
     # --- answers ---
 
-    def predict(self, model: Labeler, inputs: Sequence[Any], beam: int | None) -> list[Predictions]:
+    def predict(self, model: Labeler, inputs: Sequence[Any], beam: int | None = None) -> list[Predictions]:
         """As many answers as the beam is wide, best first; a beam of 1 is the best path."""
         return self.predict_encoded(model, self.source.encode_many(list(inputs)), beam or self.recipe.search.beam_size)
 

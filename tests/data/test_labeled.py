@@ -240,7 +240,7 @@ def test_universal_columns_are_tagged_by_the_ending_of_their_file(tmp_path, name
     recipe = Recipe.of({"task": "tag"}).override(f"data.train={write(tmp_path, name, UNIVERSAL * 20)}")
     task, prepared = prepare_task(recipe.resolved(), print)
     assert {*task.target.names} == {"VERB", "PRON", "ADV"}
-    assert task.examples(prepared, "test")[0] == ("vamos\tnos\tya mismo", "VERB\tPRON\tADV")
+    assert task.shape.examples(prepared, "test")[0] == ("vamos\tnos\tya mismo", "VERB\tPRON\tADV")
 
 
 def test_english_web_treebank(shared_data):

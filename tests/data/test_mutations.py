@@ -24,11 +24,11 @@ def work(recipe: Recipe) -> None:
     """All that reads data before the first step of a training, and one validation."""
     task, prepared = declare(recipe).prepare(recipe.resolved(), lambda line: None)
     json.dumps([task.to_json(), build_report(task, prepared)], allow_nan=False)
-    model = task.build()
+    model = task.shape.build()
     task.initialize(model, lambda line: None)
-    loss, _, _ = task.objective(model)(task.batch(prepared, task.order(prepared, 0)[0]), None)
+    loss, _, _ = task.objective(model)(task.shape.batch(prepared, task.shape.order(prepared, 0)[0]), None)
     loss.backward()
-    task.validate(model.eval(), prepared)
+    task.shape.validate(model.eval(), prepared)
 
 
 def refused(recipe: Recipe) -> str:

@@ -163,7 +163,7 @@ def untrained(case: Case, kind: str, *more: str) -> Run:
     settings, examples, _ = case
     recipe = Recipe().override(*settings, *SMALL).override(f"model.kind={kind}").override(*more).resolved()
     task, _ = declare(recipe).prepare(recipe, print, examples)
-    model = stirred(task.build()).eval()
+    model = stirred(task.shape.build()).eval()
     if getattr(recipe.model, "lexicon", False):
         model.embed.table.normal_()
     return Run(Path("run"), task, model)

@@ -48,7 +48,7 @@ def test_what_the_model_sees_is_the_weighted_sum_of_its_memory(tmp_path):
     list(train(small(tmp_path, "train.steps=2", "model.attention_style=luong"), tmp_path / "run"))
     run = load(tmp_path / "run")
     weights = torch.from_numpy(run.look("abcd", "dcba").measure("attention").weights[0])
-    batch = run.task.inspect("abcd", "dcba").batch
+    batch = run.task.shape.inspect("abcd", "dcba").batch
     with torch.no_grad():
         memory, luong = run.model.source(*batch.source), run.model.decoder.layers[1]
         below, start = run.model.decoder.layers[0], run.model.decoder.initial_state(1, memory)

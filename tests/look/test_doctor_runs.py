@@ -132,14 +132,14 @@ def test_trials_leave_no_trace_and_give_the_same_again(tmp_path):
 
     class Feed:
         def order(self, epoch):
-            return run.task.order(prepared, epoch)
+            return run.task.shape.order(prepared, epoch)
 
         def batch(self, rows):
-            return run.task.batch(prepared, rows)
+            return run.task.shape.batch(prepared, rows)
 
     def make(recipe):
         torch.manual_seed(0)
-        return LabelingObjective(run.task.build()), Feed()
+        return LabelingObjective(run.task.shape.build()), Feed()
 
     before, weights = torch.random.get_rng_state(), {k: v.clone() for k, v in run.model.state_dict().items()}
     one, other = (Trials(make, run.recipe, 60.0) for _ in range(2))

@@ -127,7 +127,7 @@ def test_a_forecaster_has_a_page_with_its_forecast_drawn_and_errors_by_its_scale
         answer = run.predict(one.input)[0]
         errors = [np.abs(np.array(answer.values[name]) - one.target[name]) for name in answer.values]
         wanted = np.nanmean(np.array(errors) / np.array(run.task.fields["series"].scale.spread)[:, None])
-        assert run.task.error(answer, one) == pytest.approx(np.nan_to_num(wanted))
+        assert run.task.shape.error(answer, one) == pytest.approx(np.nan_to_num(wanted))
 
 
 def test_charts_that_would_make_a_page_too_large_are_left_out_with_the_command_that_draws_them(tmp_path, monkeypatch):

@@ -62,9 +62,9 @@ def test_a_captioner_is_asked_with_photos_a_folder_and_a_table_without_captions(
     assert code == 0 and [row["file"] for row in found] == names and [row["id"] for row in found] == list("0123")
     assert [row["prediction"] for row in found] == said.splitlines()
     # As training has cut and resized them: the model sees the same numbers.
-    loaded, [(raw, _), *_] = load(run), load(run).task.read_files([str(captioner / "captions.csv")])
+    loaded, [(raw, _), *_] = load(run), load(run).task.shape.read_files([str(captioner / "captions.csv")])
     for given in (paths[0], str(paths[0]), pillow.open(paths[0]), photo(0), photo(0) / 255):
-        assert (loaded.task.accept_input(given) == raw).all()
+        assert (loaded.task.shape.accept_input(given) == raw).all()
     assert [best.output for best, *_ in loaded.predict(list(map(photo, range(4))))] == said.splitlines()
 
 
@@ -130,8 +130,8 @@ def test_sounds_from_python_train_a_writer_that_answers_arrays_files_tables_and_
     for number in range(3):
         soundfile.write(tmp_path / "some" / f"{number}.flac", sounds[number], 8000, subtype="PCM_24")
     first, *_ = files = [tmp_path / "some" / f"{number}.flac" for number in range(3)]
-    np.testing.assert_allclose(run.task.accept_input(first), run.task.accept_input(sounds[0]), atol=1e-3)
-    frames = run.task.accept_input(sounds[0])
+    np.testing.assert_allclose(run.task.shape.accept_input(first), run.task.shape.accept_input(sounds[0]), atol=1e-3)
+    frames = run.task.shape.accept_input(sounds[0])
     assert run.predict(frames)[0].score == pytest.approx(run.predict(sounds[0])[0].score)
     several = (files, sounds[:3], tmp_path / "some", np.stack([frames] * 3))
     assert [len(run.predict(given)) for given in several] == [3] * 4

@@ -114,7 +114,7 @@ def test_a_text_of_usual_length_begins_with_what_nb_svm_says_of_it():
     task, prepared = prepare_task(
         recipe("model.dropout=0", "model.embedding=6"), note=lambda line: None, examples=reviews()
     )
-    model = task.build().eval()
+    model = task.shape.build().eval()
     assert task.initialize(model, lambda line: None)
     train, given = (prepared.splits[part].ids for part in ("train", "validation"))
     evidence, biases = weigh_evidence(train["source"], train["target"], len(task.source), 2)
@@ -127,7 +127,7 @@ def test_a_text_of_usual_length_begins_with_what_nb_svm_says_of_it():
     np.testing.assert_allclose(trusts, min(TRUSTS, key=lambda one: abs(one - trusts.mean())), rtol=0.1)
     notes = []
     other, _ = prepare_task(recipe("model.pool=max", "model.embedding=6"), note=lambda line: None, examples=reviews())
-    assert not other.initialize(other.build(), notes.append) and "sqrtn" in notes[0]
+    assert not other.initialize(other.shape.build(), notes.append) and "sqrtn" in notes[0]
 
 
 def full(row, given):
@@ -136,7 +136,7 @@ def full(row, given):
 
 def test_padding_and_neighbors_change_nothing(run):
     texts = ["good film", "not good film day song plot", "bad"]
-    together = [answers[0] for answers in run.task.predict(run.model, texts)]
+    together = [answers[0] for answers in run.task.shape.predict(run.model, texts)]
     alone = [run.predict(text)[0] for text in texts]
     assert [one.output for one in together] == [one.output for one in alone]
     np.testing.assert_allclose([one.score for one in together], [one.score for one in alone], atol=1e-5)

@@ -32,7 +32,7 @@ def begin(*settings):
     """A tagger that has counted, and whose net says nothing yet."""
     recipe = Recipe.read("tag", "model.lexicon=true", "data.characters=0", "model.size=8", *settings).resolved()
     task, task.prepared = prepare_task(recipe, examples=dict.fromkeys(("train", "validation", "test"), EXAMPLES))
-    model = task.build().eval()
+    model = task.shape.build().eval()
     assert task.initialize(model, pytest.fail)
     with torch.no_grad():
         model.head.project.weight[:, : -len(task.target)] = 0
@@ -65,7 +65,7 @@ def test_the_path_of_tags_is_as_likely_as_in_a_hidden_markov_model():
         for path in itertools.product(names, repeat=len(asked))
     }
     best = max(ways, key=ways.__getitem__)
-    [[answer]] = task.predict(model, ["\t".join(asked)])
+    [[answer]] = task.shape.predict(model, ["\t".join(asked)])
     assert answer.tags == list(best)
     assert answer.score == pytest.approx(math.log(ways[best] / sum(ways.values())), abs=1e-4)
 
@@ -75,7 +75,7 @@ def test_without_a_crf_each_word_has_the_tag_that_it_has_most_often():
     counts = {word: Counter() for sentence in SENTENCES for word in sentence}
     for word, tag in (pair for sentence in SENTENCES for pair in zip(sentence, TAGS, strict=True)):
         counts[word][tag] += 1
-    answers = [best.tags for [best] in task.predict(model, [text for text, _ in EXAMPLES])]
+    answers = [best.tags for [best] in task.shape.predict(model, [text for text, _ in EXAMPLES])]
     assert answers == [[counts[word].most_common(1)[0][0] for word in sentence] for sentence in SENTENCES]
 
 

@@ -95,16 +95,16 @@ def test_a_model_that_is_elsewhere_trains_validates_answers_and_is_scored(case: 
     elif isinstance(examples, list):
         examples = {part: examples for part in ("train", "validation", "test")}
     task, prepared = declare(recipe).prepare(recipe.resolved(), lambda line: None, examples)
-    model = sent(task.build())
+    model = sent(task.shape.build())
     objective = task.objective(model)
     with Elsewhere():
         training = Training(objective, Feed(task, prepared), task.recipe.train.resolved())
         while not training.finished:
             training.advance()
         with evaluation_mode(objective):
-            assert np.isfinite(task.validate(model, prepared)["loss"])
-            assert task.predict(model, [asked])[0]
-            assert task.score(model, task.examples(prepared, "test"))
+            assert np.isfinite(task.shape.validate(model, prepared)["loss"])
+            assert task.shape.predict(model, [asked])[0]
+            assert task.score(model, task.shape.examples(prepared, "test"))
             if task.writer:
                 assert task.writer.generate(model, asked, SamplingOptions(length=20, count=2)).finish()
 

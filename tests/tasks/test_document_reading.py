@@ -47,7 +47,7 @@ def prepare(*settings: str):
     recipe = pretrain(*settings).resolved()
     task, prepared = declare(recipe).prepare(recipe, lambda line: None, documents())
     torch.manual_seed(0)
-    return task, prepared, task.build().eval()
+    return task, prepared, task.shape.build().eval()
 
 
 def test_the_target_is_what_stands_outside_of_the_excerpt():
@@ -55,8 +55,8 @@ def test_the_target_is_what_stands_outside_of_the_excerpt():
     task, prepared, _ = prepare()
     texts_, counts = prepared.splits["train"].ids["target"], np.array(task.facts.counts)
     starts = np.concatenate([[0], np.cumsum(texts_.lengths + 1)])
-    for rows in task.order(prepared, 0)[:3]:
-        batch = task.batch(prepared, rows)
+    for rows in task.shape.order(prepared, 0)[:3]:
+        batch = task.shape.batch(prepared, rows)
         for number, (begin, end, *_) in enumerate(rows.tolist()):
             document = int(np.searchsorted(starts, begin, side="right")) - 1
             own, first = texts_[document].tolist(), begin - starts[document]
@@ -73,7 +73,7 @@ def test_the_target_is_what_stands_outside_of_the_excerpt():
 def test_every_text_is_read_once_an_epoch_elsewhere_each_time_and_alike_for_the_scores():
     task, prepared, _ = prepare()
     encoded = prepared.splits["train"].ids
-    epochs = [np.concatenate(list(task.order(prepared, epoch))) for epoch in (0, 0, 1)]
+    epochs = [np.concatenate(list(task.shape.order(prepared, epoch))) for epoch in (0, 0, 1)]
     assert all(len(np.unique(rows[:, 2])) == len(rows) == 60 for rows in epochs)
     assert np.array_equal(epochs[0], epochs[1])
     by_text = [rows[np.argsort(rows[:, 2])][:, 0] for rows in epochs]
@@ -86,18 +86,18 @@ def test_a_long_text_is_divided_and_one_text_alone_is_refused():
     words = " ".join(TOPICS["sea"].split() * 20)
     rows = {"train": [(words,)], "validation": [(words[:100],)], "test": [(words[:100],)]}
     task, prepared = declare(recipe).prepare(recipe, lambda line: None, rows)
-    spans = np.concatenate(list(task.order(prepared, 0)))
+    spans = np.concatenate(list(task.shape.order(prepared, 0)))
     assert len(spans) == -(-241 // 32) and (spans[:, 3] - spans[:, 2] <= 32).all()
     short = {"train": [("the ship sails",)], "validation": rows["validation"], "test": rows["test"]}
     task, prepared = declare(recipe).prepare(recipe, lambda line: None, short)
     with pytest.raises(DataError, match="needs several texts, but there is only one: data.documents=paragraphs"):
-        task.order(prepared, 0)
+        task.shape.order(prepared, 0)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_loss_is_the_cross_entropy_and_neighbors_change_nothing(kind):
     task, prepared, model = prepare(kind)
-    batch = task.batch(prepared, task.order(prepared, 0)[0])
+    batch = task.shape.batch(prepared, task.shape.order(prepared, 0)[0])
     total, count, _ = model.objective()(batch)
     logs = model(batch.inputs, batch.mask).log_softmax(-1)
     torch.testing.assert_close(total, -(batch.target * logs).sum())

@@ -115,7 +115,7 @@ def test_drawings_are_kept_as_images(run, tmp_path):
 
 def test_an_answer_in_shades_can_be_looked_at(run):
     [best] = run.predict("down", 1)
-    shown = run.task.inspect("down", best.output)
+    shown = run.task.shape.inspect("down", best.output)
     assert shown.answers[:-1] == best.squares and shown.elements == ["down"]
 
 

@@ -41,7 +41,7 @@ def test_what_comes_after_the_last_row_read_never_changes_a_forecast(kind, more)
     recipe = forecasting(f"model.kind={kind}", "data.inputs=variable 2", *more.split())
     task, prepared = prepare_task(recipe, silent, pandas.DataFrame(values, columns=["variable 1", "variable 2"]))
     torch.manual_seed(0)
-    model = task.build().eval()
+    model = task.shape.build().eval()
     assert model.encoder.layer.causal
     window = prepared.parts["test"][2:3]
     before = task.shape.forecast(model, window)
@@ -260,7 +260,7 @@ def test_scores_are_those_of_the_metrics_and_baselines_beside_them():
     values = walks(520, missing=0.1)  # the last block of windows is not full
     task, prepared = prepare_task(forecasting(), silent, values)
     torch.manual_seed(0)
-    model, windows = task.build().eval(), prepared.parts["test"]
+    model, windows = task.shape.build().eval(), prepared.parts["test"]
     scores = task.score(model, windows)
     contexts, targets = windows.contexts()[0].astype(float), windows.targets().astype(float)
     said = task.shape.forecast(model, windows)
@@ -325,7 +325,7 @@ def test_an_error_is_scaled_by_the_training_part_of_its_own_series():
     series = unlike()
     task, prepared = prepare_task(forecasting(), silent, series)
     torch.manual_seed(0)
-    model, windows = task.build().eval(), prepared.parts["test"]
+    model, windows = task.shape.build().eval(), prepared.parts["test"]
     score = task.score(model, windows)["MASE"]
     said, targets = task.shape.forecast(model, windows)[..., 1], windows.targets().astype(float)
     contexts, spread = windows.contexts()[0].astype(float), task.fields["series"].scale.spread[0]
@@ -352,9 +352,9 @@ def test_series_of_another_file_are_scaled_by_those_of_the_same_name(tmp_path):
 
     columns = "data.series=id", "data.time=time", "data.variables=value"
     task, _ = prepare_task(forecasting(f"data.train={table('abd')}", *columns), silent)
-    windows = task.read_files([table("cb")])  # one is new, and one is known
+    windows = task.shape.read_files([table("cb")])  # one is new, and one is known
     torch.manual_seed(0)
-    model = task.build().eval()
+    model = task.shape.build().eval()
     score = task.score(model, windows)["MASE"].score
     each = len(windows) // 2
     errors = (

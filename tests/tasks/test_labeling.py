@@ -103,7 +103,7 @@ def fresh(task: str, examples, *overrides: str):
     """A task and a model of it whose opinions are strong and learned from nothing."""
     made, _ = prepare_task(recipe(task, *overrides).resolved(), str, {"train": examples, "test": examples})
     torch.manual_seed(0)
-    model = made.build().eval()
+    model = made.shape.build().eval()
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.normal_(std=0.5)
@@ -117,7 +117,7 @@ def test_the_score_of_tags_is_their_log_probability_among_all_tags_of_that_lengt
     tags = ["N\tA\tN", "D", "A\tD\tN\tA\tA"]
     examples = [("\t".join(text.split()), tag) for text, tag in zip(texts, tags, strict=True)]
     task, model = fresh("tag", examples, f"model.crf={str(crf).lower()}", *filter(None, [hidden]))
-    for text, [answer] in zip(texts, task.predict(model, texts), strict=True):
+    for text, [answer] in zip(texts, task.shape.predict(model, texts), strict=True):
         batch = task.shape.collate(task.shape.encode([("\t".join(text.split()), "\t".join(answer.tags))]), [0])
         with torch.no_grad():
             scores = model(batch.inputs, batch.mask)[0].double().numpy()
@@ -139,7 +139,7 @@ def test_the_score_of_a_label_is_its_log_probability_and_that_of_several_theirs_
     for examples, more in ((TOKENS, ()), (SETS, ("data.target_type=labels",))):
         task, model = fresh("classify", examples, W, *more)
         given = [text for text, _ in examples[:5]]
-        for text, answers in zip(given, task.predict(model, given, 2), strict=True):
+        for text, answers in zip(given, task.shape.predict(model, given, 2), strict=True):
             batch = task.shape.collate(task.shape.encode([(text, examples[0][1])]), [0])
             with torch.no_grad():
                 logits = model(batch.inputs, batch.mask)[0].double().numpy()
@@ -163,7 +163,7 @@ def test_the_score_of_a_label_is_its_log_probability_and_that_of_several_theirs_
 def test_a_rating_is_scored_with_all_of_its_digits():
     examples = [(text, repr(123456 + 3 * (label == "glad") + 0.01 * n)) for n, (text, label) in enumerate(TOKENS)]
     task, model = fresh("classify", examples, W, "data.target_type=number")
-    told = np.array([one.value for [one] in task.predict(model, [text for text, _ in examples])])
+    told = np.array([one.value for [one] in task.shape.predict(model, [text for text, _ in examples])])
     errors = told - np.array([float(target) for _, target in examples])
     scores = task.score(model, examples)
     assert scores["absolute error"].score.value == pytest.approx(np.abs(errors).mean())
@@ -194,11 +194,11 @@ def test_padding_and_neighbors_change_no_answer():
     for name, (task, examples, overrides, *_) in CASES.items():
         made, prepared = prepare_task(recipe(task, *overrides).resolved(), print, examples)
         torch.manual_seed(0)
-        model = made.build().eval()
+        model = made.shape.build().eval()
         given = [source for source, _ in examples[:7]]
-        together = made.predict(model, given)
+        together = made.shape.predict(model, given)
         for one, found in zip(given, together, strict=True):
-            [alone] = made.predict(model, [one])
+            [alone] = made.shape.predict(model, [one])
             assert [answer.output for answer in alone] == [answer.output for answer in found], name
             assert [a.score for a in alone] == pytest.approx([a.score for a in found], abs=1e-4)
 

@@ -38,7 +38,7 @@ def recipe_of(folder, *settings, text=TEXT):
 def prepared_of(folder, *settings, text=TEXT):
     task, prepared = prepare_task(recipe_of(folder, *settings, text=text).resolved(), print)
     torch.manual_seed(0)
-    return task, prepared, task.build().eval()
+    return task, prepared, task.shape.build().eval()
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def trains_goes_on_and_writes(tmp_path, *settings):
     run = load(tmp_path / "whole")
     _, prepared = prepare_task(run.recipe, print)
     sample = prepared.sample_validation(run.recipe.train.validation_tokens)
-    assert run.task.validate(run.model, sample) == told[-1].scores
+    assert run.task.shape.validate(run.model, sample) == told[-1].scores
     [written] = run.generate("1 green", length=20).finish()
     assert written.output.startswith("1 green") and len(written.logs) <= 20
     assert set(run.scores["scores"]["perplexity"]["baselines"]) == {"uniform", "unigram", "6-gram"}
@@ -101,7 +101,7 @@ def test_a_model_without_an_opinion_has_the_perplexity_of_its_vocabulary(kind, d
     task, prepared, model = prepared_of(tmp_path, f"model.kind={kind}", f"data.documents={documents}")
     torch.nn.init.zeros_(model.head.project.weight)
     torch.nn.init.zeros_(model.head.project.bias)
-    scores = task.score(model, task.examples(prepared, "test"))
+    scores = task.score(model, task.shape.examples(prepared, "test"))
     written = len(task.target) - 2  # the padding and the start are never written
     assert math.isclose(scores["perplexity"].score.value, written, rel_tol=1e-6)
     assert math.isclose(scores["perplexity"].baselines["uniform"], written, rel_tol=1e-6)
@@ -115,7 +115,9 @@ def test_only_streams_go_on_from_batch_to_batch(tmp_path):
         ("model.kind=transformer model.window=4", [True, False, False]),
     ):
         task, prepared, _ = prepared_of(tmp_path, *settings.split())
-        assert [task.batch(prepared, rows).starts_sequence for rows in task.order(prepared, 0)[:3]] == expected
+        assert [
+            task.shape.batch(prepared, rows).starts_sequence for rows in task.shape.order(prepared, 0)[:3]
+        ] == expected
 
 
 def alone(task, model, text):
@@ -134,13 +136,13 @@ def test_the_loss_is_the_sum_over_documents_read_one_by_one(kind, tmp_path):
     )
     ids = prepared.splits["validation"].ids
     with torch.no_grad():
-        expected = sum(alone(task, model, text).sum().item() for (text,) in task.examples(prepared, "validation"))
+        expected = sum(alone(task, model, text).sum().item() for (text,) in task.shape.examples(prepared, "validation"))
     assert math.isclose(task.shape.losses(model, ids).sum(), expected, rel_tol=1e-5)
 
 
 def test_a_text_is_scored_as_a_whole_though_it_is_read_in_windows(tmp_path):
     task, prepared, model = prepared_of(tmp_path, "model.kind=gru")
-    [[text]] = task.examples(prepared, "validation")
+    [[text]] = task.shape.examples(prepared, "validation")
     with torch.no_grad():
         expected = alone(task, model, text)
     np.testing.assert_allclose(task.shape.losses(model, prepared.splits["validation"].ids), expected, atol=1e-5)
@@ -151,7 +153,7 @@ def test_streams_of_a_long_text_are_read_in_with_a_lead(tmp_path, monkeypatch):
     monkeypatch.setattr("seqloom.data.streams.STREAM", 40)
     monkeypatch.setattr("seqloom.data.streams.LEAD", 10)
     task, prepared, model = prepared_of(tmp_path, "model.kind=convolution", "model.kernel_size=5")
-    [[text]] = task.examples(prepared, "validation")
+    [[text]] = task.shape.examples(prepared, "validation")
     with torch.no_grad():
         expected = alone(task, model, text)
     np.testing.assert_allclose(task.shape.losses(model, prepared.splits["validation"].ids), expected, atol=1e-5)
@@ -175,7 +177,7 @@ def test_a_transformer_is_scored_by_overlapping_windows(tmp_path):
 def test_what_is_compared_with_was_counted_in_the_training_text(tmp_path):
     task, prepared, _ = prepared_of(tmp_path)
     rivals = task.declaration.baselines(task, prepared.splits["test"].ids)
-    [[seen]], [[unseen]] = task.examples(prepared, "train"), task.examples(prepared, "test")
+    [[seen]], [[unseen]] = task.shape.examples(prepared, "train"), task.shape.examples(prepared, "test")
     written = [number for number in range(len(task.target)) if number not in NEVER_WRITTEN]
     size = len(written)
     counted = [written.index(token) for token in [*task.target.encode(seen), END]]
@@ -187,7 +189,7 @@ def test_what_is_compared_with_was_counted_in_the_training_text(tmp_path):
 
 def test_bits_per_character_are_the_same_loss_in_another_unit(tmp_path):
     task, prepared, model = prepared_of(tmp_path, "data.target_tokenizer=bpe", "data.vocabulary_size=280")
-    examples = task.examples(prepared, "train")
+    examples = task.shape.examples(prepared, "train")
     scores, losses = task.score(model, examples), task.shape.losses(model, prepared.splits["train"].ids)
     assert math.isclose(scores["bits per character"].score.value, losses.sum() / math.log(2) / len(examples[0][0]))
     assert math.isclose(scores["perplexity"].score.value, math.exp(losses.mean()), rel_tol=1e-9)
@@ -195,7 +197,7 @@ def test_bits_per_character_are_the_same_loss_in_another_unit(tmp_path):
 
 def test_unknown_words_have_no_bits_because_they_were_not_spelled(tmp_path):
     task, prepared, model = prepared_of(tmp_path, "data.target_tokenizer=words")
-    assert set(task.score(model, task.examples(prepared, "test"))) == {"perplexity"}
+    assert set(task.score(model, task.shape.examples(prepared, "test"))) == {"perplexity"}
 
 
 # --- writing ----------------------------------------------------------------------------------------------------

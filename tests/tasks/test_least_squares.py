@@ -22,7 +22,7 @@ def prepare(*changes, values=None):
 
 def build(task):
     said = []
-    model = task.build().eval()
+    model = task.shape.build().eval()
     task.initialize(model, said.append)
     return model, said
 

@@ -60,7 +60,7 @@ def test_every_kind_trains_answers_and_resumes(kind, tmp_path):
     told = [record for record in train(recipe, tmp_path / "whole") if record.best]
     run = load(tmp_path / "whole")
     _, prepared = run.task.declaration.prepare(run.recipe, print)
-    assert run.task.validate(run.model, prepared) == told[-1].scores  # saving and loading changed nothing
+    assert run.task.shape.validate(run.model, prepared) == told[-1].scores  # saving and loading changed nothing
     assert len(run.predict("abc", beam=2)) == 2
     assert set(run.scores["scores"]) == {"exact", "token error rate", "BLEU", "chrF"}
     records = measured(train(recipe, tmp_path / "cut"))
@@ -89,7 +89,7 @@ def test_every_kind_forecasts_and_resumes(kind, tmp_path):
     told = [record for record in train(recipe, tmp_path / "whole", examples=values) if record.best]
     run = load(tmp_path / "whole")
     _, prepared = run.task.declaration.prepare(run.recipe, print, values)
-    assert run.task.validate(run.model, prepared) == told[-1].scores  # saving and loading changed nothing
+    assert run.task.shape.validate(run.model, prepared) == told[-1].scores  # saving and loading changed nothing
     [answer] = run.predict(values)
     assert [len(one) for one in answer.values.values()] == [recipe.data.horizon] * 2
     records = measured(train(recipe, tmp_path / "cut", examples=values))
@@ -160,6 +160,6 @@ def test_every_kind_serves_every_task_that_reads(kind, task, tmp_path):
     told = [record for record in train(recipe, tmp_path / "run", examples=parts) if record.best]
     run = load(tmp_path / "run")
     _, prepared = run.task.declaration.prepare(run.recipe, print, parts)
-    assert run.task.validate(run.model, prepared) == told[-1].scores  # saving and loading changed nothing
+    assert run.task.shape.validate(run.model, prepared) == told[-1].scores  # saving and loading changed nothing
     assert len(run.predict(examples[0][task == "draw"], 2)) >= 1
     assert all(score["baselines"] for score in run.scores["scores"].values())

@@ -50,7 +50,7 @@ def polyphony(folder, *settings):
     recipe = Recipe.read("chorales", f"data.train={pieces(folder)}", *SETTINGS, "train.bptt_window=8", *settings)
     task, prepared = prepare_task(recipe.resolved(), print)
     torch.manual_seed(0)
-    return task, prepared, task.build().eval()
+    return task, prepared, task.shape.build().eval()
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -74,7 +74,7 @@ def test_the_score_of_a_frame_is_its_log_probability_key_by_key(tmp_path):
     task, _, model = polyphony(tmp_path)
     torch.nn.init.normal_(model.head.project.weight)
     before = ["60 64", "61 65"]
-    [[answer]] = task.predict(model, ["\n".join(before)])
+    [[answer]] = task.shape.predict(model, ["\n".join(before)])
     frames = np.concatenate([np.ones((1, KEYS)), parse_frames("\n".join(before))])
     with torch.no_grad():
         chances = (
@@ -89,7 +89,7 @@ def test_a_model_of_chords_without_an_opinion_loses_88_coins_a_step(tmp_path):
     task, prepared, model = polyphony(tmp_path)
     torch.nn.init.zeros_(model.head.project.weight)
     torch.nn.init.zeros_(model.head.project.bias)
-    score = task.score(model, task.examples(prepared, "test"))["nats a step"].score
+    score = task.score(model, task.shape.examples(prepared, "test"))["nats a step"].score
     assert math.isclose(score.value, KEYS * math.log(2), rel_tol=1e-6)
 
 
@@ -97,7 +97,7 @@ def test_a_model_of_chords_without_an_opinion_loses_88_coins_a_step(tmp_path):
 def test_the_loss_of_chords_is_the_sum_over_pieces_read_one_by_one(kind, tmp_path):
     task, prepared, model = polyphony(tmp_path, f"model.kind={kind}", "train.bptt_window=20")
     total = 0.0
-    for (piece,) in task.examples(prepared, "test"):
+    for (piece,) in task.shape.examples(prepared, "test"):
         frames = torch.tensor(piece.copy()).float()
         inputs = torch.cat([torch.ones(1, KEYS), frames[:-1]])
         with torch.no_grad():
@@ -109,8 +109,8 @@ def test_the_loss_of_chords_is_the_sum_over_pieces_read_one_by_one(kind, tmp_pat
 
 def test_what_chords_are_compared_with_are_frequencies_of_the_training_part(tmp_path):
     task, prepared, _ = polyphony(tmp_path)
-    seen = [piece for (piece,) in task.examples(prepared, "train")]
-    [[piece], *_] = task.examples(prepared, "test")
+    seen = [piece for (piece,) in task.shape.examples(prepared, "train")]
+    [[piece], *_] = task.shape.examples(prepared, "test")
     often = (np.concatenate(seen).sum(0) + 0.5) / (sum(map(len, seen)) + 1)
     expected = -(np.log(often) * piece + np.log(1 - often) * (1 - piece)).sum(1)
     rivals = task.declaration.baselines(task, prepared.splits["test"].ids)

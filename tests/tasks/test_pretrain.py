@@ -40,7 +40,7 @@ def prepare(*settings: str):
     recipe = pretrain(*settings).resolved()
     task, prepared = declare(recipe).prepare(recipe, lambda line: None, sentences())
     torch.manual_seed(0)
-    return task, prepared, task.build().eval()
+    return task, prepared, task.shape.build().eval()
 
 
 @pytest.fixture(scope="module")
@@ -57,11 +57,11 @@ def test_an_epoch_reads_every_place_once_without_padding(way):
     task, prepared, _ = prepare(*way)
     places = len(task.shape.places(prepared.splits["train"].ids))
     for epoch in range(2):
-        batches = [task.batch(prepared, rows) for rows in task.order(prepared, epoch)]
+        batches = [task.shape.batch(prepared, rows) for rows in task.shape.order(prepared, epoch)]
         assert sum(int(batch.mask.sum()) for batch in batches) == places
         padded = sum(int((~batch.mask).sum()) for batch in batches)
         assert padded < 2 * 16  # beside the first and the last window of all
-    assert task.padded_share(prepared) < 0.15
+    assert task.shape.padded_share(prepared) < 0.15
 
 
 @pytest.mark.parametrize("file", ["texts.txt", "texts.csv", "texts.jsonl"])
@@ -78,7 +78,11 @@ def test_texts_stand_in_any_format(file, tmp_path):
 
 def test_logits_are_computed_at_the_chosen_places_only(monkeypatch):
     task, prepared, model = prepare()
-    batch, seen, plain = task.batch(prepared, task.order(prepared, 0)[0]), [], type(model.head).negative_log_likelihood
+    batch, seen, plain = (
+        task.shape.batch(prepared, task.shape.order(prepared, 0)[0]),
+        [],
+        type(model.head).negative_log_likelihood,
+    )
 
     def measure(head, features, target):
         seen.append(len(features))
@@ -141,10 +145,10 @@ def test_what_is_never_written_is_never_predicted():
 
 def test_masks_change_from_epoch_to_epoch_and_not_for_the_scores():
     task, prepared, model = prepare()
-    first, again, later = (task.batch(prepared, task.order(prepared, epoch)[0]) for epoch in (0, 0, 1))
+    first, again, later = (task.shape.batch(prepared, task.shape.order(prepared, epoch)[0]) for epoch in (0, 0, 1))
     assert torch.equal(first.inputs, again.inputs) and torch.equal(first.loss_mask, again.loss_mask)
     assert not torch.equal(first.loss_mask, later.loss_mask)
-    assert task.validate(model, prepared) == task.validate(model, prepared)
+    assert task.shape.validate(model, prepared) == task.shape.validate(model, prepared)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -254,9 +258,9 @@ def test_halves_of_a_window_follow_each_other_or_come_from_elsewhere():
     plain, same, _ = prepare("masked", "transformer")
     follows, changed = [], 0
     for epoch in range(6):
-        for rows in task.order(prepared, epoch):
-            batch, alone = task.batch(prepared, rows), plain.batch(same, rows)
-            assert torch.equal(task.batch(prepared, rows).inputs, batch.inputs)  # which depends on the place alone
+        for rows in task.shape.order(prepared, epoch):
+            batch, alone = task.shape.batch(prepared, rows), plain.shape.batch(same, rows)
+            assert torch.equal(task.shape.batch(prepared, rows).inputs, batch.inputs)  # by place alone
             ids, segments = batch.inputs.unbind(-1)
             for row, (begin, end, _) in enumerate(rows.tolist()):
                 middle, length = (end - begin) // 2, end - begin
@@ -275,7 +279,7 @@ def test_halves_of_a_window_follow_each_other_or_come_from_elsewhere():
 
 def test_both_losses_are_added():
     task, prepared, model = prepare(*PAIRED)
-    batch = task.batch(prepared, task.order(prepared, 0)[0])
+    batch = task.shape.batch(prepared, task.shape.order(prepared, 0)[0])
     total, count, _ = model.objective()(batch)
     memory = model.encoder(model.embed(batch.inputs), batch.mask)
     told = batch.loss_mask

@@ -50,7 +50,7 @@ def test_the_tag_decides_what_is_written(both_ways_round):
 
 def test_a_tag_is_one_more_element_in_front_of_the_source(both_ways_round):
     task = both_ways_round.task
-    shown = task.inspect(("abc", "turned"), "cba")
+    shown = task.shape.inspect(("abc", "turned"), "cba")
     batch = shown.batch
     assert shown.elements == ["<turned>", "a", "b", "c"]
     tokens, mask = batch.source
@@ -76,7 +76,7 @@ def test_one_vocabulary_serves_both_sides():
     recipe = Recipe().override("data.shared=true").resolved()
     task, prepared = prepare_task(recipe, print, [("abc", "xyz")] * 12)
     assert task.source.symbols == task.target.symbols and {"a", "z"} <= set(task.source.symbols)
-    assert task.build().embed.weight.shape == task.build().source.embed.weight.shape
+    assert task.shape.build().embed.weight.shape == task.shape.build().source.embed.weight.shape
     again = restore_task(recipe, task.to_json())
     assert again.source.symbols == again.target.symbols == task.source.symbols
     with pytest.raises(RecipeError, match="cut alike"):
@@ -107,7 +107,7 @@ def test_the_quick_look_at_validation_goes_over_all_of_a_sorted_file(monkeypatch
     for most, expected in ((4, ["aa", "ba", "ca", "da"]), (16, [word for word, _ in pairs])):
         asked.clear()
         monkeypatch.setattr(conditional_generation, "QUICK", most)
-        task.validate(task.build(), prepared)
+        task.shape.validate(task.shape.build(), prepared)
         assert asked == expected
 
 
@@ -180,7 +180,7 @@ def test_images_are_told_in_words(tmp_path):
     assert scores["value"] > scores["baselines"]["constant"] and set(scores["baselines"]) == {"constant", "most alike"}
     [best, *_] = run.predict(images[1])
     assert best.output in CAPTIONS[1]
-    shown = run.task.inspect(images[1], best.output)
+    shown = run.task.shape.inspect(images[1], best.output)
     assert shown.elements == ["1", "2", "3", "4"] and shown.answers[-1] == "<eos>"  # four squares of the image
 
 

@@ -50,7 +50,7 @@ def eager(name: str, *overrides: str) -> tuple[Task, Generator]:
     kind, examples, given = CASES[name]
     task, _ = prepare_task(Recipe.of({"task": kind}).override(*given, *overrides).resolved(), str, examples)
     torch.manual_seed(0)
-    model = task.build().eval()
+    model = task.shape.build().eval()
     with torch.no_grad():
         model.head.project.weight.normal_()
         model.head.project.bias[[PAD, UNKNOWN, START]] = 4.0
@@ -122,7 +122,7 @@ def test_no_special_symbol_is_in_any_text_that_is_written_on(temperature, name):
     for rules in (Rules(), Rules(no_repeat=3)):
         for one in task.writer.generate(model, "the", SamplingOptions(30, temperature, count=5, rules=rules)).finish():
             assert not SPECIAL & set(one.tokens) and len(one.tokens) > 1
-    [answers] = task.predict(model, ["the"], 1000)
+    [answers] = task.shape.predict(model, ["the"], 1000)
     assert not SPECIAL & {one.output for one in answers}
     with torch.no_grad():
         writer = TextWriter(task)
@@ -191,9 +191,9 @@ def test_baselines_of_a_language_count_only_what_is_written():
     recipe = Recipe.of({"task": kind}).override(*given, "data.documents=lines").resolved()
     task, prepared = prepare_task(recipe, str, {"train": examples, "test": examples[:5]})
     torch.manual_seed(0)
-    found = task.score(task.build().eval(), task.examples(prepared, "test"))["perplexity"].baselines
+    found = task.score(task.shape.build().eval(), task.shape.examples(prepared, "test"))["perplexity"].baselines
     possible = [number for number in range(len(task.target)) if number not in (PAD, START)]
-    parts = [task.examples(prepared, part) for part in ("train", "test")]
+    parts = [task.shape.examples(prepared, part) for part in ("train", "test")]
     counted, told = ([n for (text,) in part for n in (*task.target.encode(text).tolist(), END)] for part in parts)
     seen = Counter(counted)
     total = seen.total() + len(possible)

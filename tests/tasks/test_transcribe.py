@@ -102,12 +102,12 @@ def test_sources_that_are_too_short_are_counted_and_refused_or_left_out():
         recipe.override("data.on_bad_row=skip"), note=lambda line: None, examples=parts(good + short)
     )
     notes = []
-    task.initialize(task.build(), notes.append)
+    task.initialize(task.shape.build(), notes.append)
     assert [note.split(",")[0] for note in notes] == [
         f"{part}: 2 examples left out" for part in ("train", "validation")
     ]
-    assert sorted(row for rows in task.order(prepared, 0) for row in rows) == list(range(6))
-    assert math.isfinite(task.validate(task.build().eval(), prepared)["loss"])
+    assert sorted(row for rows in task.shape.order(prepared, 0) for row in rows) == list(range(6))
+    assert math.isfinite(task.shape.validate(task.shape.build().eval(), prepared)["loss"])
     with pytest.raises(DataError, match="every training example has too few elements"):
         prepare_task(recipe, note=lambda line: None, examples=parts(short))
 

@@ -30,14 +30,14 @@ def test_a_word_that_the_file_knows_begins_with_its_vector(file, task, more):
     examples = EXAMPLES if task == "classify" else [(text, " ".join("x" * 4)) for text, _ in EXAMPLES]
     made, _ = prepare_task(recipe(task, file, *more).resolved(), print, examples)
     torch.manual_seed(0)
-    model, drawn, told = made.build().eval(), made.build(), []
+    model, drawn, told = made.shape.build().eval(), made.shape.build(), []
     made.initialize(model, told.append)
     layer = getattr(model.embed, "words", model.embed)
     for word, numbers in {"The": VECTORS["the"], "dog": VECTORS["dog"], ".": VECTORS["."]}.items():
         place = made.source.symbols.index(word)
         assert np.allclose(layer(torch.tensor([place]))[0].detach(), numbers, atol=1e-5)
     torch.manual_seed(0)
-    drawn = made.build()
+    drawn = made.shape.build()
     kept = made.source.symbols.index("ran")
     assert torch.equal(layer.weight[kept], getattr(drawn.embed, "words", drawn.embed).weight[kept])
     assert "of the" in told[0] and "have a vector" in told[0]

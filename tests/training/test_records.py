@@ -52,5 +52,5 @@ def test_labels_are_kept_by_their_accuracy_and_the_weights_of_the_run_are_those(
     told = [record.scores for record in train(recipe, tmp_path / "run", examples=examples) if record.scores]
     run = load(tmp_path / "run")
     _, prepared = run.task.declaration.prepare(run.recipe, print, examples)
-    kept = run.task.validate(run.model, prepared)
+    kept = run.task.shape.validate(run.model, prepared)
     assert kept["accuracy"] == max(scores["accuracy"] for scores in told)
