@@ -157,7 +157,7 @@ def test_loading_reads_and_hashes_the_weights_once(tmp_path, monkeypatch):
 def test_training_prepares_the_data_once_and_loads_no_run_to_print_it(tmp_path, monkeypatch, seqloom):
     write_recipe(tmp_path)
     monkeypatch.setattr("seqloom.runs.run.load", None)
-    built = Counting(monkeypatch, (Task, "build"))
+    built = Counting(monkeypatch, (ConditionalGeneration, "build"))
     code, out, said = seqloom("train", tmp_path / "recipe.toml", "--into", tmp_path / "run")
     assert code == 0 and "exact" in out and "seqloom predict" in said
     assert sum(built.calls.values()) == 1

@@ -11,14 +11,10 @@ from .numbers import (
     mae,
     mase,
     mse,
-    pearson,
-    per_step,
-    per_variable,
     quantile_loss,
     r2,
     rmse,
     seasonal_scale,
-    spearman,
 )
 from .score import Score, measure_lead
 from .tags import entity_f1, per_entity, tag_accuracy
@@ -27,10 +23,8 @@ from .texts import (
     chrf,
     exact_match,
     mean_sentence_bleu,
-    phoneme_error_rate,
     ter,
     token_error_rate,
-    word_error_rate,
 )
 
 __all__ = [
@@ -52,22 +46,16 @@ __all__ = [
     "mse",
     "multilabel_f1",
     "nats",
-    "pearson",
     "per_class",
     "per_entity",
-    "per_step",
-    "per_variable",
     "perplexity",
-    "phoneme_error_rate",
     "quantile_loss",
     "r2",
     "rmse",
     "score_by_length",
     "seasonal_scale",
-    "spearman",
     "subset_accuracy",
     "tag_accuracy",
     "ter",
     "token_error_rate",
-    "word_error_rate",
 ]

@@ -1,21 +1,19 @@
-"""How good predicted numbers are: errors in the targets' own unit and free of it, quantiles, intervals, correlations.
+"""How good predicted numbers are: errors in the targets' own unit and free of it, quantiles, intervals.
 
 Arrays have the examples first: (N,), (N, H) for H steps ahead, or (N, H, V) for V variables. A target that is not
-known (NaN) is left out and counted. Every score is that of all cells together; `per_step` and `per_variable` give
-the same score of each step and each variable. This file knows arrays, not where they come from.
+known (NaN) is left out and counted. Every score is that of all cells together. This file knows arrays, not where they
+come from.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..arrays import Doubles
 from ..counts import format_count
-from .score import Better, Draws, Score, Value, limits, resample, score_sums
-
-Metric = Callable[[Doubles, Doubles], Score]  # predictions and targets, the examples first
+from .score import Better, Score, Value, score_sums
 
 
 def mae(predictions: ArrayLike, targets: ArrayLike, *, intervals: bool = True) -> Score:
@@ -102,48 +100,6 @@ def r2(predictions: ArrayLike, targets: ArrayLike, *, intervals: bool = True) ->
     )
 
 
-def pearson(predictions: ArrayLike, targets: ArrayLike, *, intervals: bool = True) -> Score:
-    """Linear correlation of predictions and targets."""
-    predicted, truth = _check_pair(predictions, targets)
-    x = predicted - _average_known(np.where(np.isnan(truth), np.nan, predicted))
-    y = truth - _average_known(truth)
-    cells = _sum_cells([x, y, x * y, x * x, y * y, np.ones_like(y)], truth)
-    score = score_sums(cells, _compute_correlation, "higher", "correlation, -1 to 1", intervals=intervals)
-    return replace(score, missing=_count_missing(truth))
-
-
-def spearman(predictions: ArrayLike, targets: ArrayLike, *, intervals: bool = True) -> Score:
-    """Correlation of the ranks of predictions and targets (one of each an example); every resample is ranked anew."""
-    predicted, truth = _check_pair(predictions, targets)
-    assert truth.ndim == 1, "ranks are those of one number an example"
-    known = ~np.isnan(truth)
-    # Equal numbers share a group, and groups are in order: the mean rank of a group follows from how many came before.
-    groups = [np.unique(side[known], return_inverse=True)[1] for side in (predicted, truth)]
-
-    def statistic(times: Doubles) -> Doubles:
-        return np.array([_rank_correlation(row, *groups) for row in times[:, known]])
-
-    value = statistic(np.ones((1, len(truth))))[0]
-    draws, missing = Draws(resample(len(truth), statistic), len(truth)) if intervals else None, _count_missing(truth)
-    scale = "correlation of ranks, -1 to 1"
-    return Score(float(value), limits(draws), "higher", scale, missing=missing, draws=draws)
-
-
-def per_step(metric: Metric, predictions: ArrayLike, targets: ArrayLike) -> list[Score]:
-    """The metric of each of the H steps ahead."""
-    return _score_along(metric, predictions, targets, 1)
-
-
-def per_variable(metric: Metric, predictions: ArrayLike, targets: ArrayLike) -> list[Score]:
-    """The metric of each of the V variables, all steps together."""
-    return _score_along(metric, predictions, targets, 2)
-
-
-def _score_along(metric: Metric, predictions: ArrayLike, targets: ArrayLike, axis: int) -> list[Score]:
-    predicted, truth = np.asarray(predictions, dtype=np.float64), np.asarray(targets, dtype=np.float64)
-    return [metric(p, t) for p, t in zip(np.moveaxis(predicted, axis, 0), np.moveaxis(truth, axis, 0), strict=True)]
-
-
 def _check_pair(predictions: ArrayLike, targets: ArrayLike) -> tuple[Doubles, Doubles]:
     predicted, truth = np.asarray(predictions, dtype=np.float64), np.asarray(targets, dtype=np.float64)
     assert predicted.shape == truth.shape, f"predictions {predicted.shape} for targets {truth.shape}"
@@ -186,23 +142,3 @@ def _compute_ratio(sums: Doubles) -> Doubles:
 def _compute_r2(sums: Doubles) -> Doubles:
     error, total, squares, count = np.moveaxis(sums, -1, 0)
     return 1 - _divide(error, squares - total**2 / np.maximum(count, 1))
-
-
-def _compute_correlation(sums: Doubles) -> Doubles:
-    x, y, xy, xx, yy, count = np.moveaxis(sums, -1, 0)
-    count = np.maximum(count, 1)
-    variances = np.maximum(xx - x * x / count, 0) * np.maximum(yy - y * y / count, 0)
-    return _divide(xy - x * y / count, np.sqrt(variances))
-
-
-def _rank_correlation(times: Doubles, x: NDArray[np.int64], y: NDArray[np.int64]) -> float:
-    """Correlation of mean ranks where example number n, in the groups x[n] and y[n], stands times[n] times."""
-    count = times.sum()
-    ranks, variances = [], []
-    for group in (x, y):
-        sizes = np.bincount(group, weights=times)
-        centered = np.cumsum(sizes) - (sizes - 1) / 2 - (count + 1) / 2
-        ranks.append(centered[group])
-        variances.append(sizes @ centered**2)
-    scale = np.sqrt(variances[0] * variances[1])
-    return float(times @ (ranks[0] * ranks[1]) / scale) if scale > 0 else np.nan

@@ -45,21 +45,6 @@ def token_error_rate(
     return score_sums(counts, ratio, "lower", scale, intervals=intervals)
 
 
-def word_error_rate(predictions: Sequence[str], references: Sequence[References], *, intervals: bool = True) -> Score:
-    """Token error rate where the tokens are words, that is, what stands between spaces."""
-    return token_error_rate(predictions, references, str.split, intervals=intervals)
-
-
-def phoneme_error_rate(
-    predictions: Sequence[str], references: Sequence[References], *, intervals: bool = True
-) -> Score:
-    """Token error rate where the tokens are phonemes with spaces between them, as dictionaries write them.
-
-    The other figure of spelling to sound, the share of words with any phoneme wrong, is 1 − `exact_match`.
-    """
-    return token_error_rate(predictions, references, str.split, intervals=intervals)
-
-
 def bleu(
     predictions: Sequence[str],
     references: Sequence[References],

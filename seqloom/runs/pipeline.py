@@ -367,9 +367,8 @@ class Pipeline:
         if undefined := scores.keys() - drop_undefined(scores).keys():
             yield self.note(f"not defined on these examples, and left out: {', '.join(sorted(undefined))}")
         with evaluation_mode(model):
-            whole = {
-                name: value for name, value in task.shape.validate(model, self.prepared).items() if isfinite(value)
-            }
+            measured = task.shape.validate(model, self.prepared)
+        whole = {name: value for name, value in measured.items() if isfinite(value)}
         judged = task.judge(model, pick_some(parts["validation"], JUDGED))
         result = make_score_report(folder, task, part, parts[part], scores) | {
             "validation": whole,

@@ -136,9 +136,8 @@ def measure_reach(run: Run, fresh: bool, rows: int = 64) -> Floats:
         with preserve_random_state():
             torch.manual_seed(run.recipe.train.seed)
             model = run.task.shape.build()
-    shown = [
-        run.task.shape.inspect(source, truth).batch for source, truth in examples if len(source) == len(examples[0][0])
-    ]
+    longest = (pair for pair in examples if len(pair[0]) == len(examples[0][0]))
+    shown = [run.task.shape.inspect(*pair).batch for pair in longest]
     flows = [compute_gradient_flow(model, batch)[0].norms[0] for batch in shown]
     return reverse_time(np.mean(flows, 0))
 

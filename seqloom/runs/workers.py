@@ -52,10 +52,8 @@ def run_worker(
         if prepared.fingerprint != orders["data"]:
             raise RunError(f"process {processes.rank} finds other data than the first one: the files must be the same")
         task.cell = cell
-        objective, settings = (
-            task.objective(task.shape.build().to(choose_device(recipe.train.device))),
-            task.recipe.train,
-        )
+        model, settings = task.shape.build(), task.recipe.train
+        objective = task.objective(model.to(choose_device(recipe.train.device)))
         feed, changed, watch = Feed(task, prepared), orders["changed"], choose_watch(settings)
         for _ in fit(objective, feed, settings, dict, stop=stop, ranks=processes, changed=changed, watch=watch):
             pass

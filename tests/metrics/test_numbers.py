@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.stats
 from sklearn import metrics as sklearn_metrics
 from utilsforecast import losses as utilsforecast_losses
 
@@ -12,14 +11,10 @@ from seqloom.metrics import (
     mae,
     mase,
     mse,
-    pearson,
-    per_step,
-    per_variable,
     quantile_loss,
     r2,
     rmse,
     seasonal_scale,
-    spearman,
 )
 from seqloom.metrics.score import BOOTSTRAP_SEED, RESAMPLES
 
@@ -29,8 +24,6 @@ ORACLES = {
     "mse": (mse, sklearn_metrics.mean_squared_error),
     "rmse": (rmse, sklearn_metrics.root_mean_squared_error),
     "r2": (r2, sklearn_metrics.r2_score),
-    "pearson": (pearson, lambda targets, predictions: scipy.stats.pearsonr(targets, predictions)[0]),
-    "spearman": (spearman, lambda targets, predictions: scipy.stats.spearmanr(targets, predictions)[0]),
 }
 
 
@@ -146,38 +139,24 @@ def test_mase_of_several_series_scales_each_by_its_own_and_leaves_out_those_with
     assert np.isnan(nothing.value) and nothing.interval is None and nothing.missing == targets.size
 
 
-def test_steps_and_variables_are_scored_one_by_one():
-    predictions, targets = with_gaps(1, (20, 4, 3))
-    steps, variables = per_step(mae, predictions, targets), per_variable(mae, predictions, targets)
-    assert steps == [mae(predictions[:, n], targets[:, n]) for n in range(4)]
-    assert variables == [mae(predictions[..., n], targets[..., n]) for n in range(3)]
-    assert sum(score.missing for score in variables) == mae(predictions, targets).missing > 0
-
-
 def test_cells_count_alike_however_they_are_spread_over_examples():
     predictions, targets = with_gaps(2, (20, 4, 3))
-    for metric in (mae, mse, rmse, r2, pearson):
+    for metric in (mae, mse, rmse, r2):
         whole = metric(predictions, targets, intervals=False)
         assert whole.value == pytest.approx(metric(predictions.ravel(), targets.ravel(), intervals=False).value)
 
 
 def test_numbers_far_from_zero_lose_no_digits():
     predictions, targets = numbers(4, (50,))
-    for metric in (r2, pearson):
-        near, far = (metric(predictions - 1000 + by, targets - 1000 + by, intervals=False).value for by in (0, 1e9))
-        assert far == pytest.approx(near, abs=1e-6)
+    near, far = (r2(predictions - 1000 + by, targets - 1000 + by, intervals=False).value for by in (0, 1e9))
+    assert far == pytest.approx(near, abs=1e-6)
 
 
 def test_without_any_known_target_a_score_is_not_a_number():
     nothing = np.full(5, np.nan)
-    for metric in (mae, mse, rmse, r2, pearson, spearman):
+    for metric in (mae, mse, rmse, r2):
         score = metric(np.zeros(5), nothing)
         assert np.isnan(score.value) and score.interval is None and score.missing == 5
-
-
-def test_a_constant_prediction_has_no_correlation():
-    for metric in (pearson, spearman):
-        assert np.isnan(metric(np.ones(9), np.arange(9.0)).value)
 
 
 def test_a_prediction_that_is_missing_is_refused():

@@ -14,18 +14,14 @@ from seqloom.metrics import (
     chrf,
     exact_match,
     mean_sentence_bleu,
-    phoneme_error_rate,
     ter,
     token_error_rate,
-    word_error_rate,
 )
 from seqloom.metrics.score import BOOTSTRAP_SEED, RESAMPLES
 
 METRICS = {
     "exact": exact_match,
     "edits": token_error_rate,
-    "word edits": word_error_rate,
-    "phoneme edits": phoneme_error_rate,
     "bleu": bleu,
     "sentence bleu": mean_sentence_bleu,
     "chrf": chrf,
@@ -126,13 +122,6 @@ def test_ter_is_sacrebleus(seed):
     score = ter(predictions, references, intervals=False)
     assert score.value == pytest.approx(theirs.corpus_score(predictions, as_ranks(references)).score, abs=1e-9)
     assert score.signature == str(theirs.get_signature())
-
-
-def test_words_and_phonemes_are_what_spaces_part():
-    predictions, references = corpus(3)
-    for metric in (word_error_rate, phoneme_error_rate):
-        assert metric(predictions, references) == token_error_rate(predictions, references, str.split)
-    assert phoneme_error_rate(["K AE1 T"], [["K AH0 T", "K AE1 T S"]]).value == 1 / 4
 
 
 def test_lowercase_forgives_capitals_and_says_so():
