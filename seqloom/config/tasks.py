@@ -32,7 +32,7 @@ USES: dict[str, Use] = {
         decodes=True,
     ),
     "caption": Use(
-        "tell in words what is on an image",
+        "describe an image in words",
         task_data.CaptionData,
         model.Seq2SeqModel,
         train.Seq2SeqTrain,
@@ -40,7 +40,7 @@ USES: dict[str, Use] = {
         decodes=True,
     ),
     "transcribe": Use(
-        "write what a sequence says in its order, such as speech or notes, by CTC",
+        "transcribe a sequence, such as speech or notes, by CTC",
         task_data.TranscribeData,
         model.TranscribeModel,
         train.ShuffledTrain,

@@ -375,8 +375,7 @@ class Pipeline:
             "validation_scores": {name: make_score_json(one) for name, one in drop_undefined(judged).items()},
         }
         on = ", ".join(f"{name} {value:.3f}" for name, value in whole.items())
-        count = format_count(len(parts["validation"]), "validation example")
-        yield self.note(f"on {count} the best weights have {on}")
+        yield self.note(f"on {format_count(len(parts['validation']), 'validation example')} the best weights have {on}")
         text = write_card(folder, task.recipe, result, build_report(task, self.prepared))
         with closing(Events(folder)) as events:
             events.add_scores(result["scores"], end.step)

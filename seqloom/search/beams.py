@@ -134,11 +134,8 @@ class GroupCandidates:
         self.tokens, self.own = extensions.tokens.reshape(batch, -1), extensions.own.reshape(batch, -1)
         self.first, self.each = first, self.tokens.shape[1] // slots
         self.sums = (sums.reshape(-1, 1) + extensions.gains).reshape(batch, -1)
-        self.ranks = (
-            self.sums
-            if extensions.worth is extensions.gains
-            else (sums.reshape(-1, 1) + extensions.worth).reshape(batch, -1)
-        )
+        same = extensions.worth is extensions.gains
+        self.ranks = self.sums if same else (sums.reshape(-1, 1) + extensions.worth).reshape(batch, -1)
         self.order = (-self.ranks).argsort(1, kind="stable")
         self.index = self.order[:, : options.places]
         self.gap = options.places - self.index.shape[1]  # a space smaller than the beam leaves gaps
@@ -147,9 +144,6 @@ class GroupCandidates:
     def slot(self, candidate: Any) -> Any:
         """Which slot a candidate goes on from, or an array of them."""
         return candidate // self.each + self.first
-
-    def parents(self) -> Integers:
-        return self.fill(self.slot(self.index), 0)
 
     def best(self, part: NDArray[Any], nothing: float) -> NDArray[Any]:
         """Of what all candidates have, that of the best: (B, places)."""
@@ -175,7 +169,7 @@ class Trace(NamedTuple):
     tokens: Integers
     logs: Doubles
 
-    def only(self, rows: Integers) -> "Trace":
+    def select_rows(self, rows: Integers) -> "Trace":
         return Trace(self.origin[rows], self.tokens[rows], self.logs[rows])
 
 
@@ -204,7 +198,7 @@ class Beams:
     def advance(self, groups: Sequence[GroupCandidates]) -> tuple[Integers, Integers | None]:
         """From the candidates of all groups: the newest tokens (N,), and the rows they go on from, if others."""
         options, (batch, slots) = self.options, self.sums.shape
-        parents = join_groups([group.parents() for group in groups])
+        parents = join_groups([group.fill(group.slot(group.index), 0) for group in groups])
         tokens = join_groups([group.best(group.tokens, 0) for group in groups])
         sums = join_groups([group.best(group.sums, -np.inf) for group in groups])
         logs = join_groups([group.best(group.own, -np.inf) for group in groups])
@@ -245,10 +239,8 @@ class Beams:
             worth, tokens = take_largest(judged, min(options.places, logs.shape[1]))
             own_logs = logs.view_as(allowed)[:, own].flatten(0, 1).gather(1, tokens)
             gains = to_doubles(mine.gather(1, tokens))
-            extensions = Extensions(
-                tokens.cpu().numpy(), to_doubles(own_logs), gains, to_doubles(worth) if number else gains
-            )
-            groups.append(self.rank(first, extensions))
+            guided = to_doubles(worth) if number else gains
+            groups.append(self.rank(first, Extensions(tokens.cpu().numpy(), to_doubles(own_logs), gains, guided)))
             if options.diversity and number + 1 < options.groups:
                 chosen = groups[-1].best(groups[-1].tokens, 0)
                 live = groups[-1].best(groups[-1].sums, -np.inf) > -np.inf
@@ -301,9 +293,7 @@ class Beams:
         score, (tokens, logs) = score_of(float(sums.flat[row]), self.count, self.options.length_penalty), self.path(row)
         if finish:
             return Hypothesis(tokens, logs, score, finish)
-        if length is None:
-            return Hypothesis(tokens[:-1], logs, score, "end")
-        return Hypothesis(tokens[:length], logs, score, "stop")
+        return Hypothesis(tokens[: -1 if length is None else length], logs, score, "end" if length is None else "stop")
 
     def path(self, row: int) -> tuple[list[int], list[float]]:
         tokens, logs = [], []
@@ -357,7 +347,11 @@ class Beams:
             keep = np.flatnonzero(stays)
             rows = (keep[:, None] * options.beam_size + np.arange(options.beam_size)).ravel()
             self.sources = [self.sources[place] for place in keep]
-            self.sums, self.pooled, self.steps[-1] = self.sums[keep], self.pooled[keep], self.steps[-1].only(rows)
+            self.sums, self.pooled, self.steps[-1] = (
+                self.sums[keep],
+                self.pooled[keep],
+                self.steps[-1].select_rows(rows),
+            )
             if self.banned is None or options.stops:
                 self.tokens = self.tokens[torch.from_numpy(rows).to(self.device)]
             tokens, origin = tokens[rows], origin[rows]
@@ -379,10 +373,9 @@ class Beams:
         if self.recorder is not None:
             for source in self.sources:
                 self.recorder.close(source, "finished", spent)
-        meaning = self.options.meaning or token_key
-        return [
-            deduplicate(sorted(pool, key=lambda one: -one.score), meaning)[: self.options.wanted] for pool in self.pools
-        ]
+        meaning, wanted = self.options.meaning or token_key, self.options.wanted
+        ranked = (sorted(pool, key=lambda one: -one.score) for pool in self.pools)
+        return [deduplicate(pool, meaning)[:wanted] for pool in ranked]
 
 
 def join_groups(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:

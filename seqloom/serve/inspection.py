@@ -34,7 +34,7 @@ def describe_input(model: Model) -> dict[str, Any]:
 
 def list_next(model: Model, raw: Any) -> dict[str, Any]:
     """What may come after a text, the likeliest first: all tokens, or as many as are sent; and what the others have."""
-    predictions = model.language.predict(model.generator, [model.read_input(raw)], TOKENS)[0]
+    predictions = model.language.shape.predict(model.generator, [model.read_input(raw)], TOKENS)[0]
     logs = np.array([one.score for one in predictions])
     left = max(
         0.0, 1.0 - float(np.exp(logs).sum())

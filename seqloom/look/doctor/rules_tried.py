@@ -252,46 +252,12 @@ def suspect_short_windows(checkup: Checkup) -> Suspicion | None:
 
 
 # Settings that say what is learned, how much of it and how long, or that other rules speak about.
-APART = (
-    *(
-        "kind",
-        "size",
-        "depth",
-        "embedding",
-        "bidirectional",
-        "encoder",
-        "decoder",
-        "patch",
-        "crf",
-        "hidden",
-        "quantiles",
-    ),
-    *(
-        "relative",
-        "channel_independent",
-        "patch_length",
-        "spelling",
-        "window",
-        "feed_forward",
-        "heads",
-        "max_positions",
-    ),
-    *("pool", "tied"),
-    *(
-        "steps",
-        "time",
-        "seed",
-        "batch_tokens",
-        "learning_rate",
-        "validate_every",
-        "checkpoint_every",
-        "shard",
-        "patience",
-    ),
-    "keep_checkpoints",
-    *("bptt_window", "shuffle", "warmup", "ema", "class_weights", "schedule", "momentum", "accumulate_batches"),
-    *("attention", "attention_style"),
-)
+APART = """
+kind size depth embedding bidirectional encoder decoder patch crf hidden quantiles relative channel_independent
+patch_length spelling window feed_forward heads max_positions pool tied steps time seed batch_tokens
+learning_rate validate_every checkpoint_every shard patience keep_checkpoints bptt_window shuffle warmup ema
+class_weights schedule momentum accumulate_batches attention attention_style
+"""
 
 
 def suspect_unusual_setting(name: str, checkup: Checkup) -> Suspicion | None:
@@ -312,7 +278,7 @@ def _list_setting_names() -> list[str]:
     """Of all tasks and architectures."""
     names = [name.split(".") for task in USES for name in sorted(settings_of(task))]
     unusual = [".".join(path) for path in names if len(path) == 2 and path[0] in ("model", "train")]
-    return [name for name in dict.fromkeys(unusual) if name.split(".")[1] not in APART]
+    return [name for name in dict.fromkeys(unusual) if name.split(".")[1] not in APART.split()]
 
 
 UNUSUAL = tuple(
