@@ -70,7 +70,7 @@ def test_a_writer_shows_all_it_looks_at_with_its_tokens():
 def test_a_part_can_be_picked():
     weights = np.random.default_rng(0).random((3, 4, 5)).astype(np.float32)
     whole = AttentionMap(list("abcde"), list("wxyz"), weights, ["1", "2", "3"])
-    part = whole.pick(1).crop(slice(1, 3), slice(2, None))
+    part = whole.pick(1).between(slice(1, 3), slice(2, None))
     assert part.names == ["2"] and part.source == list("cde") and part.target == list("xy")
     close(part.weights[0], weights[1, 1:3, 2:])
 

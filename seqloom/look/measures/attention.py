@@ -50,7 +50,7 @@ class AttentionMap:
         """One of the maps."""
         return replace(self, weights=self.weights[number : number + 1], names=[self.names[number]])
 
-    def crop(self, rows: slice, columns: slice) -> "AttentionMap":
+    def between(self, rows: slice, columns: slice) -> "AttentionMap":
         """A part of it, to look closer."""
         weights = self.weights[:, rows, columns]
         return replace(self, source=self.source[columns], target=self.target[rows], weights=weights)
