@@ -20,7 +20,7 @@ Name = Annotated[str, Field(max_length=100_000)]
 MOST_SYMBOLS = 1 << 20  # of a vocabulary
 
 
-class Shape(BaseModel):
+class JsonShape(BaseModel):
     # Built when a file is first held against it: most shapes are of other tasks.
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False, defer_build=True)
 
@@ -69,7 +69,7 @@ FileName = Annotated[str, Field(pattern=f"^{FILE.pattern}$")]
 Sum = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
-class Manifest(Shape):
+class Manifest(JsonShape):
     """The valid SHA-256 sums of each file: two while it is being replaced."""
 
     files: Annotated[
@@ -80,7 +80,7 @@ class Manifest(Shape):
 # --- config.json ----------------------------------------------------------------------------------------------------
 
 
-class Machine(Shape):
+class Machine(JsonShape):
     device: Name
     precision: Name
     measured: dict[Name, Number]
@@ -89,7 +89,7 @@ class Machine(Shape):
     kernels: Name
 
 
-class Start(Shape):
+class Start(JsonShape):
     """The run that another one started from, and which weights and fields were taken from it."""
 
     run: Name
@@ -100,7 +100,7 @@ class Start(Shape):
     left: list[Name] = []  # that it has and the other one does not
 
 
-class Config(Shape):
+class Config(JsonShape):
     """config.json: what the weights belong to."""
 
     format: Count
@@ -115,7 +115,7 @@ class Config(Shape):
 # --- data.json ------------------------------------------------------------------------------------------------------
 
 
-class SideReport(Shape):
+class SideReport(JsonShape):
     """One side of a split, as it is trained on or scored."""
 
     tokens: Count
@@ -130,7 +130,7 @@ class SideReport(Shape):
     whole: Count = 0  # tokens of the longest example before anything was cut or dropped
 
 
-class SplitReport(Shape):
+class SplitReport(JsonShape):
     examples: Count
     dropped: Count  # examples too long on either side; those too long on both count once
     repeated: Count  # examples that stand in this part before
@@ -138,12 +138,12 @@ class SplitReport(Shape):
     sides: dict[Name, SideReport]
 
 
-class SkippedReport(Shape):
+class SkippedReport(JsonShape):
     rows: Count
     first: Name  # file and line of the first one
 
 
-class DataReport(Shape):
+class DataReport(JsonShape):
     """What was done to the data, in numbers."""
 
     rows_read: Count  # those that were skipped included
@@ -158,12 +158,12 @@ class StoredReport(DataReport):
     padded_share: Number
 
 
-class Change(Shape):
+class Change(JsonShape):
     step: Count
     fingerprint: Name
 
 
-class Data(Shape):
+class Data(JsonShape):
     """The data's report and fingerprint, and when it changed."""
 
     fingerprint: Name
@@ -174,7 +174,7 @@ class Data(Shape):
 # --- records.jsonl --------------------------------------------------------------------------------------------------
 
 
-class WatchedStep(Shape):
+class WatchedStep(JsonShape):
     """Of a step that was watched: by layer, and by recurrent matrix."""
 
     gradients: dict[Name, Number]
@@ -182,7 +182,7 @@ class WatchedStep(Shape):
     spectra: dict[Name, Annotated[list[Number], Field(max_length=4)]]
 
 
-class Details(Shape):
+class Details(JsonShape):
     """What is about to be trained, in numbers."""
 
     steps: Count
@@ -196,7 +196,7 @@ class Details(Shape):
     megabytes: Number | None = None
 
 
-class NoteLine(Shape):
+class NoteLine(JsonShape):
     """A line that is a sentence: see `training.records.Record`."""
 
     kind: Literal["note"]
@@ -205,7 +205,7 @@ class NoteLine(Shape):
     details: Details | None = None
 
 
-class RecordLine(Shape):
+class RecordLine(JsonShape):
     """A record of any other kind."""
 
     kind: Literal["step", "validation", "end"]
@@ -227,30 +227,30 @@ class RecordLine(Shape):
 # --- scores.json ----------------------------------------------------------------------------------------------------
 
 
-class Bin(Shape):
+class Bin(JsonShape):
     value: Number
     examples: Count
 
 
-class ClassScores(Shape):
+class ClassScores(JsonShape):
     precision: Number
     recall: Number
     f1: Number
     examples: Count
 
 
-class ConfidenceBin(Shape):
+class ConfidenceBin(JsonShape):
     confidence: Number
     accuracy: Number
     examples: Count
 
 
-class Calibration(Shape):
+class Calibration(JsonShape):
     error: Number
     bins: list[ConfidenceBin]
 
 
-class Lead(Shape):
+class Lead(JsonShape):
     """By how much a baseline is better than the run."""
 
     baseline: Name
@@ -258,7 +258,7 @@ class Lead(Shape):
     examples: Count
 
 
-class ScoreWithBaselines(Shape):
+class ScoreWithBaselines(JsonShape):
     value: Number
     better: Literal["higher", "lower", "nearer"]
     scale: Name
@@ -273,7 +273,7 @@ class ScoreWithBaselines(Shape):
     calibration: Calibration | None = None
 
 
-class FinalScores(Shape):
+class FinalScores(JsonShape):
     """The final scores, each with its baselines."""
 
     task: Name
@@ -296,29 +296,29 @@ class Scores(FinalScores):
 Chance = Annotated[float, Field(gt=0, lt=1)]
 
 
-class MostFrequent(Shape):
+class MostFrequent(JsonShape):
     most_frequent: str  # the answer that is most frequent
 
 
-class MostFrequentLabel(Shape):
+class MostFrequentLabel(JsonShape):
     most_frequent: str
     weights: list[Annotated[Number, Field(ge=0)]]  # of each label, where all are to count alike
 
 
-class TagsOfWords(Shape):
+class TagsOfWords(JsonShape):
     most_frequent: str
     tags: dict[str, str]  # of words whose tag is not the most frequent one
     weights: list[Annotated[Number, Field(ge=0)]] = []  # of each tag, where all are to count alike
 
 
-class Constant(Shape):
+class Constant(JsonShape):
     constant: str  # the caption that does best for every image
 
 
-class SymbolCounts(Shape):
+class SymbolCounts(JsonShape):
     counts: Annotated[list[Count], Field(min_length=1)]  # of each symbol in training
 
 
-class KeyChances(Shape):
+class KeyChances(JsonShape):
     sounds: Annotated[list[Chance], Field(min_length=1)]  # of each key to sound …
     continues: Annotated[list[list[Chance]], Field(min_length=2, max_length=2)]  # … after none, or one

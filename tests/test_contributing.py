@@ -43,7 +43,7 @@ from seqloom.layers.heads import Head, Readout, select_valid, sum_and_count
 from seqloom.metrics.numbers import mae
 from seqloom.metrics.score import ratio, score_sums
 from seqloom.runs.export import FORMATS
-from seqloom.schemas import Shape
+from seqloom.schemas import JsonShape
 from seqloom.serve import app as server
 from seqloom.serve.wire import engine_of
 from seqloom.tasks import TASKS
@@ -227,7 +227,7 @@ def test_an_optimizer_is_a_function_and_a_line_and_its_memory_is_kept(monkeypatc
     assert whole.read_bytes() == cut.read_bytes()
 
 
-class MeanLength(Shape):
+class MeanLength(JsonShape):
     mean: float
 
 

@@ -20,7 +20,7 @@ from seqloom.config.ranges import Over, is_list, is_range, parse_over
 from seqloom.config.recipe import Recipe
 from seqloom.errors import RecipeError, RunError
 from seqloom.runs.folder import read_scores
-from seqloom.runs.tune import Search, Trial
+from seqloom.runs.tune import SettingSearch, Trial
 
 from .recipes import small
 from .training.together import free_port
@@ -30,9 +30,9 @@ pytestmark = pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalW
 OVERS = ("model.size=4..16:2", "train.learning_rate=1e-4..1e-1:log", "model.kind=gru,rnn")
 
 
-def search(folder: Path, storage: str = "") -> Search:
+def search(folder: Path, storage: str = "") -> SettingSearch:
     recipe = small(folder, "train.steps=4", "train.validate_every=2")
-    return Search(recipe, [parse_over(text, recipe) for text in OVERS], folder / "search", storage)
+    return SettingSearch(recipe, [parse_over(text, recipe) for text in OVERS], folder / "search", storage)
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_a_search_names_what_training_selects_by_where_the_data_decides_that(
 
 def test_values_that_do_not_go_together_are_passed_over(tmp_path: Path) -> None:
     recipe = small(tmp_path, "train.steps=2", "train.validate_every=2")
-    odd = Search(
+    odd = SettingSearch(
         recipe, [parse_over("model.size=4..5", recipe.override("model.bidirectional=false"))], tmp_path / "search"
     )
     told = list(odd.run(6))

@@ -18,7 +18,7 @@ from .options import Debug, Json, expand_groups
 if TYPE_CHECKING:
     from ..config.ranges import Over
     from ..config.recipe import Recipe
-    from ..runs.tune import Search
+    from ..runs.tune import SettingSearch
 
 
 Resume = Annotated[
@@ -213,10 +213,10 @@ def tune(
     stop.watch(lambda: "stopped; the same command goes on")
     base, overs, changes = read_search(recipe, overrides or [], over or [])
     folder = into or Path("runs") / f"tune-{Path(recipe).stem}"
-    from ..runs.tune import TRIALS, Search
+    from ..runs.tune import TRIALS, SettingSearch
     from .terminal import notes
 
-    search = Search(base, overs, folder, storage)
+    search = SettingSearch(base, overs, folder, storage)
     stop.check()
     most = trials or search.grid_size or TRIALS
     if search.grid_size > most:
@@ -252,7 +252,7 @@ def read_search(recipe: str, overrides: Sequence[str], over: Sequence[str]) -> "
     return base, overs, changes
 
 
-def print_trials(search: "Search", recipe: str, changes: list[str], as_json: bool) -> None:
+def print_trials(search: "SettingSearch", recipe: str, changes: list[str], as_json: bool) -> None:
     """All trials, what they say about the settings, and the command that trains the best one again."""
     from .terminal import show_search
 

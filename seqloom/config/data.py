@@ -61,12 +61,12 @@ AnyColumns = Annotated[
     BeforeValidator(as_tuple, json_schema_input_type=str | list[str]),
     Field(max_length=1000),
 ]
-Rows = Annotated[int, Field(ge=0, le=10**9)]
+RowCount = Annotated[int, Field(ge=0, le=10**9)]
 Tag = Annotated[Text, Field(max_length=1000)]
 Separator = Annotated[Text, AfterValidator(_check_separator)]
 Encoding = Annotated[Text, AfterValidator(_check_encoding)]
-Tokens = Literal["characters", "words", "spaced", "bpe", "wordpiece", "unigram", "folder"]
-SourceTokenizer = Literal["characters", "words", "spaced", "bpe", "wordpiece", "unigram", "ngrams", "folder"]
+TokenizerName = Literal["characters", "words", "spaced", "bpe", "wordpiece", "unigram", "folder"]
+SourceTokenizerName = Literal["characters", "words", "spaced", "bpe", "wordpiece", "unigram", "ngrams", "folder"]
 Sample = Literal[
     "",
     "dates",
@@ -193,7 +193,7 @@ class VocabularyData(TimeFormat):
         "",
         "The column of a table that says what belongs together (a film, a speaker): never divided between drawn parts.",
     )
-    split_blocks: Rows = setting(
+    split_blocks: RowCount = setting(
         0, "Split by blocks of this many consecutive rows, which stay in one part; 0 splits row by row."
     )
     split_time: Tag = setting(
@@ -320,7 +320,7 @@ class TargetVectors(Data):
 
 
 class SourceTokens(WordVectors):
-    source_tokenizer: Tokens = setting(
+    source_tokenizer: TokenizerName = setting(
         "characters",
         "The tokenizer of the source: characters, words and punctuation, splitting at blanks, subwords, or the "
         "tokenizer of the Hugging Face folder in model.from (folder).",
@@ -328,7 +328,7 @@ class SourceTokens(WordVectors):
 
 
 class TargetTokens(Data):
-    target_tokenizer: Tokens = setting("characters", "The tokenizer of the target.")
+    target_tokenizer: TokenizerName = setting("characters", "The tokenizer of the target.")
 
 
 class ImageData(Data):

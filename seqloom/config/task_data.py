@@ -11,17 +11,17 @@ from .data import (
     LabelNames,
     LengthLimit,
     NumberData,
-    Rows,
+    RowCount,
     SoundData,
     SourceData,
-    SourceTokenizer,
+    SourceTokenizerName,
     SourceTokens,
     SpelledWords,
     Tag,
     TargetTokens,
     TargetVectors,
     TimeFormat,
-    Tokens,
+    TokenizerName,
     VocabularyData,
     WordVectors,
     check_columns,
@@ -60,7 +60,7 @@ class CaptionData(TargetVectors, TargetTokens, ImageData, LengthLimit, SourceDat
 
 
 class ClassifyTokens(SpelledWords, WordVectors):
-    source_tokenizer: SourceTokenizer = setting(
+    source_tokenizer: SourceTokenizerName = setting(
         "characters",
         "The tokenizer of the source: characters, words and punctuation, splitting at blanks, subwords, words and "
         "word pairs (ngrams), or the tokenizer of the Hugging Face folder in model.from (folder).",
@@ -106,7 +106,7 @@ class LanguageData(SpelledWords, MusicData):
 
 class PretrainData(LanguageData):
     target: Column = setting("text", "The column of a table that holds the text, or its number.")
-    target_tokenizer: Tokens = setting(
+    target_tokenizer: TokenizerName = setting(
         "bpe", "The tokenizer of the text; subwords keep the output layer small and cover any word."
     )
     window: int = setting(
@@ -133,9 +133,9 @@ class ForecastData(TimeFormat):
     stride: int = setting(1, "Rows from one training window to the next; all others are scored.", ge=1, le=10**6)
     season: int = setting(1, "The seasonal period in rows, for the seasonal baseline.", ge=1, le=10**6)
     calendar: bool = setting(False, "Whether the hour, the weekday and the day of the year are read beside the values.")
-    train_rows: Rows = setting(0, "The first rows of a series, to train on; 0 is what is left.")
-    validation_rows: Rows = setting(0, "The rows after them, for validation; 0 is by the share.")
-    test_rows: Rows = setting(0, "The rows after those, for the test; 0 is by the share.")
+    train_rows: RowCount = setting(0, "The first rows of a series, to train on; 0 is what is left.")
+    validation_rows: RowCount = setting(0, "The rows after them, for validation; 0 is by the share.")
+    test_rows: RowCount = setting(0, "The rows after those, for the test; 0 is by the share.")
 
     @model_validator(mode="after")
     def _rows_fit(self) -> Self:

@@ -26,7 +26,7 @@ RAREST = 2  # places in which a word may occur to be telling
 SURE = 5.0  # standard errors
 
 
-class Neighbors(NamedTuple):
+class TextNeighbors(NamedTuple):
     near: float  # rare words that a row shares with those behind it
     far: float  # and with rows elsewhere
 
@@ -82,7 +82,7 @@ def _thin(rows: Rows, most: int) -> Rows:
     return rows[:: max(1, -(-len(rows) // most))]
 
 
-def compare_neighbors(texts: Texts, rows: Rows) -> Neighbors | None:
+def compare_neighbors(texts: Texts, rows: Rows) -> TextNeighbors | None:
     """Whether rows share more rare words with those behind them in the file than with rows elsewhere; None if there is
     no telling difference."""
     size = REACH + 1
@@ -102,5 +102,5 @@ def compare_neighbors(texts: Texts, rows: Rows) -> Neighbors | None:
     difference = near - other
     if difference.mean() <= SURE * difference.std(ddof=1) / len(near) ** 0.5:
         return None
-    neighbors = Neighbors(float(near.mean()), float(other.mean()))
+    neighbors = TextNeighbors(float(near.mean()), float(other.mean()))
     return neighbors if neighbors.alike else None

@@ -31,7 +31,7 @@ NOTED_EVERY = 250_000  # rows
 BARS = 12  # of the histogram of lengths
 NO_LIMIT = 1 << 62
 
-Note = Callable[[str], object]
+Note = Callable[[str], object]  # takes a sentence about what goes on
 
 
 class PreprocessedDataset(NamedTuple):

@@ -30,14 +30,14 @@ FEWEST = 50  # windows of a sample
 MOST = 10_000  # windows of a part that is scored: of more, every second or third one is as telling
 
 
-class Scale(NamedTuple):
+class SeriesScale(NamedTuple):
     """The mean of each variable in training, and how far it spreads."""
 
     mean: Doubles
     spread: Doubles
 
     @classmethod
-    def fit(cls, rows: Doubles, columns: Sequence[str]) -> "Scale":
+    def fit(cls, rows: Doubles, columns: Sequence[str]) -> "SeriesScale":
         known = ~np.isnan(rows)
         for column, name in enumerate(columns):
             if not known[:, column].any():
@@ -63,7 +63,7 @@ class Panel:
     begins: Starts  # the first row of each series
 
     @classmethod
-    def of(cls, series: Sequence[Series], scale: Scale, calendar: bool) -> "Panel":
+    def of(cls, series: Sequence[Series], scale: SeriesScale, calendar: bool) -> "Panel":
         values = np.concatenate([scale.apply(one.values) for one in series])
         times = np.concatenate([one.times for one in series])
         features = np.concatenate([compute_calendar(one, calendar) for one in series])
@@ -129,7 +129,7 @@ class Windows(Sequence[Window]):
 class PreparedSeries:
     parts: dict[str, Windows]
     training: list[Series]  # the training part of each series, in its own unit
-    scale: Scale
+    scale: SeriesScale
     report: DataReport
     fingerprint: str
     fields: dict[str, Any] = field(default_factory=dict)
@@ -142,7 +142,7 @@ class PreparedSeries:
 
 
 def prepare(
-    data: Data, note: Callable[[str], object], examples: object = None, known: Scale | None = None
+    data: Data, note: Callable[[str], object], examples: object = None, known: SeriesScale | None = None
 ) -> PreparedSeries:
     """Read all series, part them in time, and scale them by what training knows, or what it knew before."""
     skipped = SkippedRows()
@@ -156,7 +156,7 @@ def prepare(
         raise DataError(
             f"the series are of {format_count(len(every[0].columns), 'variable')}, but this run knows {len(known.mean)}"
         )
-    scale = known or Scale.fit(np.concatenate([one.values for one in training]), every[0].columns)
+    scale = known or SeriesScale.fit(np.concatenate([one.values for one in training]), every[0].columns)
     panel, offsets = Panel.of(every, scale, data.calendar), _compute_offsets(every)
     parts = {part: _make_windows(part, panel, offsets, stretches, data) for part, stretches in parted.items()}
     if absent := sum(series.filled for series in every):
@@ -200,7 +200,7 @@ def _compute_offsets(every: Sequence[Series]) -> dict[int, int]:
     return {id(series): start for series, start in zip(every, [0, *ends], strict=False)}
 
 
-def make_all_windows(series: Sequence[Series], scale: Scale, data: Data) -> Windows:
+def make_all_windows(series: Sequence[Series], scale: SeriesScale, data: Data) -> Windows:
     """Every window of series that are not parted: of a file to be scored."""
     panel = Panel.of(series, scale, data.calendar)
     return _make_windows("test", panel, _compute_offsets(series), [span_all(one) for one in series], data)

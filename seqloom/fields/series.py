@@ -14,17 +14,17 @@ from ..data.formats.tables import SkippedRows
 from ..data.ragged import Ragged
 from ..data.schema import Raw
 from ..data.series_datasets import convert_series, read_histories
-from ..data.series_windows import Scale, compute_calendar
+from ..data.series_windows import SeriesScale, compute_calendar
 from ..errors import DataError, RunError
 from ..layers.heads import Head, Mean, Quantiles
-from ..schemas import Number, Shape, check_shape
+from ..schemas import JsonShape, Number, check_shape
 from .base import Body, Field
 
 UNITS = {"days": 86_400_000, "hours": 3_600_000, "minutes": 60_000, "seconds": 1000}  # in milliseconds
 STEP = r"^([1-9][0-9]{0,14} (ms|months)|[0-9.e+-]{1,30}|)$"  # as `Series.step` is written
 
 
-class LearnedSeries(Shape):
+class LearnedSeries(JsonShape):
     """What is kept of the training part."""
 
     kind: str
@@ -47,14 +47,14 @@ class TimeSeries(Field):
         self.learned = learned
         self.variables, self.inputs = tuple(learned.variables), tuple(learned.inputs)
         self.calendar, self.step, self.gaps = learned.calendar, learned.step, learned.gaps
-        self.scale = Scale(np.array(learned.mean), np.array(learned.spread))
+        self.scale = SeriesScale(np.array(learned.mean), np.array(learned.spread))
 
     @classmethod
     def fit(cls, raws: Iterable[Series], settings: Data) -> Self:
         training = list(raws)
         columns = training[0].columns
         variables = len(columns) - len(settings.inputs)
-        scale = Scale.fit(np.concatenate([one.values for one in training]), columns)
+        scale = SeriesScale.fit(np.concatenate([one.values for one in training]), columns)
         return cls(
             LearnedSeries(
                 kind=cls.kind,

@@ -16,7 +16,7 @@ from ..look.doctor.findings import NOTHING, Checkup
 from ..look.doctor.trials import Trials
 from ..look.measures.schedules import read_curves
 from ..models import Batch, Generator, Labeler, Objective
-from ..tasks.task import Feed, PreparedData, Task
+from ..tasks.task import Feed, Task, TaskData
 from ..training.randomness import preserve_random_state
 
 COUNTED = 60  # batches that are read to be counted
@@ -33,7 +33,7 @@ class RunFacts:
 
 
 def examine_run(
-    task: Task, known: RunFacts, model: Labeler | Generator | None, prepared: PreparedData | None, seconds: float
+    task: Task, known: RunFacts, model: Labeler | Generator | None, prepared: TaskData | None, seconds: float
 ) -> Checkup:
     """Everything that can be known: without a trained model, of what training would begin with; without the examples,
     of the records alone."""
@@ -54,7 +54,7 @@ def examine_run(
     )
 
 
-def pick_batches(task: Task, prepared: PreparedData, recipe: Recipe) -> list[Batch]:
+def pick_batches(task: Task, prepared: TaskData, recipe: Recipe) -> list[Batch]:
     """Batches of the first epoch, evenly over it."""
     changed = replace_recipe(task, recipe)
     order = changed.shape.order(prepared, 0)
@@ -83,6 +83,6 @@ def build_untrained(task: Task, recipe: Recipe) -> Labeler | Generator:
     return model
 
 
-def build_trial(task: Task, prepared: PreparedData, recipe: Recipe) -> tuple[Objective, Feed]:
+def build_trial(task: Task, prepared: TaskData, recipe: Recipe) -> tuple[Objective, Feed]:
     other = replace_recipe(task, recipe)
     return other.objective(build_untrained(task, recipe)), Feed(other, prepared)

@@ -50,7 +50,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Row:
+class VariantRow:
     """A variant with its scores, and what it costs: means over the seeds."""
 
     name: str
@@ -78,7 +78,7 @@ class Comparison:
     seeds: int  # that were asked for
     done: int
     jobs: int
-    rows: tuple[Row, ...]
+    rows: tuple[VariantRow, ...]
     baselines: dict[str, float]
     verdict: Verdict
 
@@ -317,7 +317,7 @@ def read_comparison(folder: Path | str, score: str = "") -> Comparison:
     )
 
 
-def make_row(plan: Plan, variant: Variant, results: dict[tuple[str, int], dict[str, Any]], score: str) -> Row:
+def make_row(plan: Plan, variant: Variant, results: dict[tuple[str, int], dict[str, Any]], score: str) -> VariantRow:
     own = {seed: results[variant.name, seed] for seed in plan.seeds if (variant.name, seed) in results}
     failures = tuple(one["failure"] for one in own.values() if "failure" in one)
     own = {seed: one for seed, one in own.items() if "failure" not in one}
@@ -326,7 +326,7 @@ def make_row(plan: Plan, variant: Variant, results: dict[tuple[str, int], dict[s
     def mean(key: str) -> float:
         return fmean(one[key] for one in own.values()) if own else 0.0
 
-    return Row(
+    return VariantRow(
         variant.name,
         variant.settings,
         variant.parameters,
@@ -341,7 +341,7 @@ def make_row(plan: Plan, variant: Variant, results: dict[tuple[str, int], dict[s
     )
 
 
-def reach_verdict(rows: Sequence[Row], better: str) -> Verdict:
+def reach_verdict(rows: Sequence[VariantRow], better: str) -> Verdict:
     """On the seeds that all variants have a score of; one that failed takes no part."""
     whole = [row for row in rows if row.scores and not row.failures]
     shared = set.intersection(*(set(row.scores) for row in whole)) if whole else set()

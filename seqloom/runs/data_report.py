@@ -12,7 +12,7 @@ from ..data.pretokenized import SEPARATOR
 from ..data.preview import Preview, SidePreview
 from ..data.readers import make_image_reading
 from ..errors import escape_unprintable
-from ..tasks.task import PreparedData, Task
+from ..tasks.task import Task, TaskData
 from .folder import build_report
 from .model_card import describe_data
 
@@ -35,7 +35,7 @@ def name_columns(recipe: Recipe, task: Task) -> dict[str, str]:
     return {side: ", ".join(one.columns) for side, one in task.schema.sides.items() if one.columns}
 
 
-def describe_examples(task: Task, prepared: PreparedData) -> Iterator[str]:
+def describe_examples(task: Task, prepared: TaskData) -> Iterator[str]:
     """A few lines about each of some training examples."""
     columns = name_columns(task.recipe, task)
     for number, example in enumerate(task.shape.preview(prepared), 1):
@@ -59,7 +59,7 @@ def shorten(text: str) -> str:
     return shown if len(shown) <= WIDTH else f"{shown[: WIDTH - 1]}…"
 
 
-def data_json(task: Task, prepared: PreparedData) -> dict[str, Any]:
+def data_json(task: Task, prepared: TaskData) -> dict[str, Any]:
     """The examples and the whole report, for programs."""
     return {
         "task": task.recipe.task,
@@ -73,7 +73,7 @@ def preview_json(example: Preview) -> dict[str, Any]:
     return {side: asdict(one) for side, one in example.items()}
 
 
-def describe_all(task: Task, prepared: PreparedData) -> Iterator[str]:
+def describe_all(task: Task, prepared: TaskData) -> Iterator[str]:
     """The examples, then the report."""
     yield from describe_examples(task, prepared)
     yield from (line.replace("**", "") for line in describe_data(build_report(task, prepared)))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ..arguments import check_path
 from ..errors import SeqloomError
 from ..layers.cells import MakeCell
-from ..tasks.task import PreparedData, Task
+from ..tasks.task import Task, TaskData
 from ..training.manifests import read_manifest
 from .folder import RECORDS, WEIGHTS, check_version, read_recipe, read_records, read_report, read_scores, read_task
 
@@ -47,7 +47,7 @@ def diagnose(
     return examine(folder, task, None, lambda: prepare_own_data(folder, task, examples), seconds)
 
 
-def examine(folder: Path, task: Task, model: Any, prepare: Callable[[], PreparedData], seconds: float) -> Diagnosis:
+def examine(folder: Path, task: Task, model: Any, prepare: Callable[[], TaskData], seconds: float) -> Diagnosis:
     """What ails a run of which these parts are there."""
     from ..look.doctor.diagnosis import diagnose as judge
     from .checkup import RunFacts, examine_run

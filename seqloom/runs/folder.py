@@ -32,7 +32,7 @@ from ..data.schema import FieldKind
 from ..errors import RecipeError, RunError
 from ..layers.cells import MakeCell
 from ..schemas import Config, Data, NoteLine, RecordLine, Scores, check_shape
-from ..tasks.task import PreparedData, Task
+from ..tasks.task import Task, TaskData
 from ..training.files import (
     LOCK,
     PARTIAL,
@@ -111,7 +111,7 @@ def make_room(folder: Path, resume: bool) -> list[Path]:
     return created
 
 
-def write_header(folder: Path, task: Task, prepared: PreparedData, model: nn.Module, about: dict[str, Any]) -> None:
+def write_header(folder: Path, task: Task, prepared: TaskData, model: nn.Module, about: dict[str, Any]) -> None:
     versions = [f"seqloom {metadata.version('seqloom')}", f"torch {torch.__version__}"]
     version = f"{FORMAT}\n{', '.join([*versions, f'python {platform.python_version()}'])}\n"
     settled = {
@@ -148,7 +148,7 @@ def write_header(folder: Path, task: Task, prepared: PreparedData, model: nn.Mod
         raise
 
 
-def build_report(task: Task, prepared: PreparedData) -> dict[str, Any]:
+def build_report(task: Task, prepared: TaskData) -> dict[str, Any]:
     """What was done to the data, and how much of the training batches is padding."""
     return prepared.report.model_dump() | {"padded_share": task.shape.padded_share(prepared)}
 

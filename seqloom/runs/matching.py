@@ -12,7 +12,7 @@ from ..config.train import Train, seconds
 from ..errors import RecipeError
 from ..tasks import declare
 from ..tasks.auto import settle
-from ..tasks.task import Feed, PreparedData, Task
+from ..tasks.task import Feed, Task, TaskData
 from ..training.probe import fit_steps_to_time
 from .start import declare_with_start
 
@@ -61,7 +61,7 @@ class Workshop:
         self.base = base = settle(base, examples).recipe
         resolved = base.resolved()
         self.task: Task
-        self.prepared: PreparedData
+        self.prepared: TaskData
         self.task, self.prepared = declare_with_start(resolved)[0].prepare(resolved, lambda line: None, examples)
 
     def task_of(self, recipe: Recipe) -> Task:

@@ -5,11 +5,11 @@ from collections.abc import Callable, Generator
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
+from ..data.preprocess import Note
 from ..training.probe import Stopped
 
 Result = TypeVar("Result")
 Noted = TypeVar("Noted")
-Note = Callable[[str], object]  # takes a sentence about what goes on
 
 
 def yield_notes(

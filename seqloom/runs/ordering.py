@@ -61,7 +61,7 @@ def join_raw(elements: Sequence[Any], order: Any, raw: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Pair:
+class MinimalPair:
     """Two texts that differ little, and what a run makes of each: a log-probability, or an answer."""
 
     first: str
@@ -72,7 +72,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class PairScores:
-    pairs: list[Pair]
+    pairs: list[MinimalPair]
     score: Score
     says: str  # what is right
     chance: float | None  # the share of one who guesses
@@ -94,5 +94,5 @@ def score_pairs(run: "Run", pairs: Sequence[tuple[str, str]], given: Sequence[An
         right = [a > b for a, b in zip(*results, strict=True)]
         says, chance = "first text more probable", 0.5
     outcomes = zip(pairs, zip(*results, strict=True), right, strict=True)
-    scored = [Pair(*pair, both, good) for pair, both, good in outcomes]
+    scored = [MinimalPair(*pair, both, good) for pair, both, good in outcomes]
     return PairScores(scored, accuracy([str(one) for one in right], ["True"] * len(right)), says, chance)

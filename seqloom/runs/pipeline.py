@@ -18,12 +18,13 @@ from torch import Tensor, nn
 
 from ..config.recipe import Recipe, Train, seconds
 from ..counts import format_count
+from ..data.preprocess import Note
 from ..data.schema import FieldKind
 from ..errors import RecipeError, RunError
 from ..layers.cells import MakeCell
 from ..schemas import Start as StartShape
 from ..tasks.auto import settle
-from ..tasks.task import Feed, PreparedData, Task
+from ..tasks.task import Feed, Task, TaskData
 from ..training.checkpoints import Checkpoints
 from ..training.devices import Machine, choose_device
 from ..training.events import Events
@@ -57,7 +58,7 @@ from .folder import (
 from .foreign import declare_run
 from .json_output import drop_undefined, make_record_json, make_score_json, make_score_report
 from .model_card import make_example_command, write_card
-from .notes import Note, yield_notes
+from .notes import yield_notes
 from .start import Start, declare_with_start, describe_start
 from .workers import choose_watch
 
@@ -68,7 +69,7 @@ class Pipeline:
     """One call of `train`: where it writes, on what it computes, and what has been built so far."""
 
     task: Task
-    prepared: PreparedData
+    prepared: TaskData
     model: nn.Module
 
     def __init__(
@@ -139,7 +140,7 @@ class Pipeline:
         if examples is not None and recipe.task == "language" and recipe.data.documents != "file" and not resumed:
             yield self.note("each text is a document, read from its own beginning (data.documents)")
 
-        def prepare(note: Note) -> tuple[Task, PreparedData]:
+        def prepare(note: Note) -> tuple[Task, TaskData]:
             if resumed:
                 return self.prepare_again(recipe, examples, changed_data, note, cell)
             settled, sentence, self.most_steps = settle(recipe, examples, self.fields)
@@ -152,7 +153,7 @@ class Pipeline:
 
     def prepare_again(
         self, recipe: Recipe, examples: object, allowed: bool, note: Note, cell: MakeCell | None
-    ) -> tuple[Task, PreparedData]:
+    ) -> tuple[Task, TaskData]:
         """The data as it was or, if that is allowed, changed, but read as the run has learned to."""
         declared, known = declare_run(recipe, self.fields), read_data(self.folder)
         saved = read_json(self.folder / "task.json")
@@ -278,11 +279,10 @@ class Pipeline:
 
     # --- the steps ---
 
-    def sample_validation(self, settings: Train) -> Any:
+    def sample_validation(self, settings: Train) -> TaskData:
         """The data with as much of its validation part as a validation during training reads: counted, not timed, so
         that the same run validates on the same examples."""
-        data: Any = self.prepared
-        return data.sample_validation(settings.validation_tokens)
+        return self.prepared.sample_validation(settings.validation_tokens)
 
     def validate_for(self, settings: Train) -> dict[str, float]:
         return self.task.shape.validate(self.model, self.sample_validation(settings))

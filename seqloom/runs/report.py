@@ -17,7 +17,7 @@ from ..look.measures.forecasts import ForecastFan
 from ..look.report.page import AnsweredExample, PageContent
 from ..schemas import Config, Data
 from ..tasks.results import Example
-from ..tasks.task import PreparedData, Task
+from ..tasks.task import Task, TaskData
 from ..training.files import read_bytes, read_shaped
 from .model_card import describe_data, describe_network
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 MAX_EXAMPLES = 100  # examples that are answered for a page
 
 
-def prepare_own_data(folder: Path, task: Task, examples: object = None) -> PreparedData:
+def prepare_own_data(folder: Path, task: Task, examples: object = None) -> TaskData:
     """The examples that the run was trained on, read again; those from Python have to be given again."""
     data = task.recipe.data
     if examples is None and not data.sample and not data.train:
         raise RunError(f"{folder}: was trained on examples from Python; give them again, or name an input")
-    prepared: PreparedData = task.declaration.prepare(task.recipe, lambda line: None, examples)[1]
+    prepared: TaskData = task.declaration.prepare(task.recipe, lambda line: None, examples)[1]
     if prepared.fingerprint != read_shaped(Data, folder / "data.json").fingerprint:
         raise RunError(
             f"{folder}: the data has changed since this run was trained; name an input, or a file of your own"
@@ -49,7 +49,7 @@ def read_training_texts(folder: Path, task: Task) -> Iterable[str]:
     return prepared.splits["train"].raws["target"] if task.target.is_text else ()
 
 
-def pick_examples(task: Task, prepared: PreparedData, at_most: int) -> tuple[str, list[Example]]:
+def pick_examples(task: Task, prepared: TaskData, at_most: int) -> tuple[str, list[Example]]:
     """Some examples of the test part, or else of the validation part, which is named; as they are asked."""
     for part in ("test", "validation"):
         if len(examples := task.shape.examples(prepared, part)):

@@ -20,7 +20,7 @@ from ..tasks.decoding_options import DecodingOptions
 from ..tasks.generation import Continuation, Generation, SamplingOptions
 from ..tasks.mixture import Mixture
 from ..tasks.results import Example, Likelihood, Predictions
-from ..tasks.task import PreparedData, Task, Writer
+from ..tasks.task import Task, TaskData, Writer
 from ..training.devices import choose_device
 from ..training.files import explain_errors, json_bytes
 from ..training.manifests import check_manifest, read_manifest, replace_file
@@ -61,9 +61,7 @@ class Run:
     def __init__(self, folder: Path, task: Task, net: nn.Module, mixture: "Mixture | None" = None) -> None:
         self.folder, self.task, self.mixture = folder, task, mixture
         self.use(net)
-        self._data: tuple[object, PreparedData] | None = (
-            None  # the training data, and the examples it was prepared from
-        )
+        self._data: tuple[object, TaskData] | None = None  # the training data, and the examples it was prepared from
 
     def use(self, net: Any) -> None:
         """Answer with this net, and with what is mixed into it: the net alone is what is looked into and exported."""
@@ -333,7 +331,7 @@ class Run:
 
         return read_history(self.folder, self.recipe)
 
-    def read_own_data(self, examples: object = None) -> PreparedData:
+    def read_own_data(self, examples: object = None) -> TaskData:
         """The examples that the run was trained on, read again once; those from Python have to be given again."""
         from .report import prepare_own_data
 

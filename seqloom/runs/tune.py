@@ -50,7 +50,7 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Search:
+class SettingSearch:
     """A search over settings, in a folder."""
 
     recipe: Recipe

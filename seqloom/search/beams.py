@@ -162,15 +162,15 @@ class Extensions(NamedTuple):
     worth: Doubles  # after the penalties of other groups
 
 
-class Trace(NamedTuple):
+class BeamStep(NamedTuple):
     """What was written in each row, and in which row of the step before it goes on."""
 
     origin: Integers
     tokens: Integers
     logs: Doubles
 
-    def select_rows(self, rows: Integers) -> "Trace":
-        return Trace(self.origin[rows], self.tokens[rows], self.logs[rows])
+    def select_rows(self, rows: Integers) -> "BeamStep":
+        return BeamStep(self.origin[rows], self.tokens[rows], self.logs[rows])
 
 
 class Beams:
@@ -183,7 +183,7 @@ class Beams:
         self.said: list[set[Hashable]] = [set() for _ in self.sources]  # what that means, by group
         self.banned = list_fixed_bans(options.constraints)
         self.sums: Doubles = np.zeros((sources, 1))  # (B, slots), minus infinity where a slot is empty
-        self.steps: list[Trace] = []
+        self.steps: list[BeamStep] = []
         self.tokens = torch.empty(sources, 0, dtype=torch.long, device=device)  # (B · slots, T), if anyone wants it
         self.pooled = np.full((sources, options.groups, options.places), -np.inf)  # the best scores
         self.any_pooled = False
@@ -205,7 +205,7 @@ class Beams:
         here = np.minimum(np.arange(options.beam_size), slots - 1)
         parents = np.where(sums > -np.inf, parents, here)  # an empty slot stays as it is
         origin = (parents + np.arange(0, batch * slots, slots)[:, None]).ravel()
-        self.steps.append(Trace(origin, tokens.ravel(), logs.ravel()))
+        self.steps.append(BeamStep(origin, tokens.ravel(), logs.ravel()))
         if self.banned is None or options.stops:
             newest = torch.from_numpy(tokens.reshape(-1, 1)).to(self.device)
             self.tokens = torch.cat([self.tokens[torch.from_numpy(origin).to(self.device)], newest], 1)

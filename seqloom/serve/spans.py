@@ -11,7 +11,7 @@ from ..arrays import Floats
 from ..errors import DataError
 from ..look.measures.spans import (
     Activations,
-    Scale,
+    SpanScale,
     average_windows,
     choose_units,
     compute_shares,
@@ -48,7 +48,7 @@ class SearchedExamples:
     part: str
     inputs: list[Any]
     levels: list[dict[str, Activations]]  # of each example
-    scales: dict[str, Scale]
+    scales: dict[str, SpanScale]
 
 
 @router.post("/levels")
@@ -132,5 +132,5 @@ def search_examples(model: Model) -> SearchedExamples:
             break
     if not recorded:
         raise DataError(f"{model.name}: its test part has no example to search")
-    scales = {level: Scale.fit([levels[level].values for levels in recorded]) for level in recorded[0]}
+    scales = {level: SpanScale.fit([levels[level].values for levels in recorded]) for level in recorded[0]}
     return SearchedExamples(part, inputs, recorded, scales)

@@ -4,14 +4,15 @@ from dataclasses import replace
 from typing import Any
 
 from ..config.recipe import Recipe
+from ..data.preprocess import Note
 from ..data.schema import Schema, Side
-from ..data.series_windows import PreparedSeries, Scale, Windows, prepare
+from ..data.series_windows import PreparedSeries, SeriesScale, Windows, prepare
 from ..errors import RunError
 from ..fields import Field, TimeSeries
 from .forecast_baselines import ForecastBaselines, score_forecasts
 from .forecast_windows import ForecastWindows
 from .results import ScoreWithBaselines
-from .task import Declaration, Note, Task
+from .task import Declaration, Task
 
 
 def declare(recipe: Recipe) -> Declaration:
@@ -63,7 +64,7 @@ def score(task: Task, model: Any, windows: Windows) -> dict[str, ScoreWithBaseli
     """Every score of the forecasts, on the scale of training and in units, beside those of the baselines."""
     shape: ForecastWindows = task.shape
     series, forecasts = shape.series, shape.forecast(model, windows)
-    scale = Scale(*(part[: len(series)] for part in series.scale))
+    scale = SeriesScale(*(part[: len(series)] for part in series.scale))
     others, levels = task.facts.forecasts(windows, len(series)), task.recipe.model.quantiles
     return score_forecasts(
         shape.point(forecasts), forecasts, levels, windows, scale, series.variables, task.facts, others

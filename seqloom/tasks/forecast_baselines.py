@@ -16,9 +16,9 @@ from ..arrays import Doubles
 from ..baselines.numbers import LinearAutoregression, fill_gaps, forecast_persistence, forecast_seasonal_naive
 from ..config.recipe import Data
 from ..data.formats.series import Series
-from ..data.series_windows import Scale, Windows
+from ..data.series_windows import SeriesScale, Windows
 from ..metrics import Score
-from ..schemas import Shape
+from ..schemas import JsonShape
 from .results import ScoreWithBaselines
 from .scoring import Metric, score_beside
 
@@ -29,7 +29,7 @@ CHUNK = 512  # windows
 CLIMATE = "training quantiles"
 
 
-class ForecastBaselines(Shape):
+class ForecastBaselines(JsonShape):
     """What baselines know of the training part."""
 
     season: int
@@ -42,7 +42,7 @@ class ForecastBaselines(Shape):
 
     @classmethod
     def fit(
-        cls, training: Sequence[Series], scale: Scale, variables: int, data: Data, levels: Sequence[float] = ()
+        cls, training: Sequence[Series], scale: SeriesScale, variables: int, data: Data, levels: Sequence[float] = ()
     ) -> "ForecastBaselines":
         rows = [scale.apply(series.values)[-FITTED:, :variables].astype(np.float64) for series in training]
         level = [average_known(one, np.zeros(variables)) for one in rows]
@@ -98,7 +98,7 @@ def score_forecasts(
     forecasts: Doubles,
     levels: Sequence[float],
     windows: Windows,
-    scale: Scale,
+    scale: SeriesScale,
     names: Sequence[str],
     baselines: ForecastBaselines,
     others: dict[str, Doubles],

@@ -14,7 +14,7 @@ from torch import Tensor
 from ..counts import format_count
 from ..data.formats.chorales import LOWEST
 from ..data.frames import KEYS
-from ..data.music.abc_playback import Sound
+from ..data.music.abc_playback import SoundingNote
 from ..data.music.sound import save_midi, save_wav, synthesize_sounds
 from ..errors import DataError, SearchError
 from ..fields import Prediction
@@ -121,11 +121,11 @@ class FrameSampler:
         return frames
 
 
-def play_frames(frames: NDArray[Any]) -> list[Sound]:
+def play_frames(frames: NDArray[Any]) -> list[SoundingNote]:
     """The notes of frames; a key that goes on sounding is one long note."""
     edges = np.diff(np.pad(frames.astype(np.int8), ((1, 1), (0, 0))), axis=0)
     sounds = []
     for key in range(KEYS):
         for start, stop in zip(np.flatnonzero(edges[:, key] > 0), np.flatnonzero(edges[:, key] < 0), strict=True):
-            sounds.append(Sound(STEP * int(start), STEP * int(stop - start), LOWEST + key))
+            sounds.append(SoundingNote(STEP * int(start), STEP * int(stop - start), LOWEST + key))
     return sorted(sounds)

@@ -16,13 +16,13 @@ from ..config.recipe import Recipe
 from ..data.formats.tables import SkippedRows, drop_faults
 from ..data.inputs import InputFile, InputReading
 from ..data.prepare import prepare
+from ..data.preprocess import Note
 from ..data.schema import FieldKind, Schema
 from ..errors import RecipeError, RunError
 from ..fields import Field
 from ..layers.cells import MakeCell
 from ..models import Batch, Objective
-from ..schemas import DataReport, check_shape
-from ..schemas import Shape as JsonShape
+from ..schemas import DataReport, JsonShape, check_shape
 from ..training.probe import Stopped
 from .generation import Continuation, Generation, SamplingOptions
 from .mixture import Mixture
@@ -30,10 +30,8 @@ from .results import ScoreWithBaselines
 from .scoring import Metric
 from .shape import Shape
 
-Note = Callable[[str], object]  # what goes on, in a line for a person
 
-
-class PreparedData(Protocol):
+class TaskData(Protocol):
     """The examples of all parts, read and turned into numbers. What they look like is the business of the shape."""
 
     @property
@@ -44,6 +42,8 @@ class PreparedData(Protocol):
 
     @property
     def fingerprint(self) -> str: ...
+
+    def sample_validation(self, tokens: int) -> "TaskData": ...
 
 
 class Writer(Protocol):
@@ -58,9 +58,7 @@ class Writer(Protocol):
         """Write files that a person can use into a folder that is there; a line about each."""
 
 
-def load_rows(
-    recipe: Recipe, schema: Schema, note: Note, examples: object, known: dict[str, Field] | None
-) -> PreparedData:
+def load_rows(recipe: Recipe, schema: Schema, note: Note, examples: object, known: dict[str, Field] | None) -> TaskData:
     """Examples that are rows with sides; `known` fields are not fitted again, and must know all labels."""
     prepared = prepare(schema if known is None else schema.reuse_fields(known), note=note, examples=examples)
     if known is not None:
@@ -85,7 +83,7 @@ def measure_nothing(task: "Task", *of: Any) -> dict[str, Any]:
     return {}
 
 
-Load = Callable[[Recipe, Schema, Note, object, "dict[str, Field] | None"], PreparedData]
+Load = Callable[[Recipe, Schema, Note, object, "dict[str, Field] | None"], TaskData]
 
 
 class Mixing(NamedTuple):
@@ -266,7 +264,7 @@ def check_per_symbol(task: Task, **facts: Sequence[Any]) -> None:
 class Feed:
     """The training part of a task's data, as the loop wants it. Trial steps end at the next batch after `stop`."""
 
-    def __init__(self, task: Task, prepared: PreparedData, stop: threading.Event | None = None) -> None:
+    def __init__(self, task: Task, prepared: TaskData, stop: threading.Event | None = None) -> None:
         self.task, self.prepared, self.stop = task, prepared, stop
 
     def order(self, epoch: int) -> Sequence[Any]:

@@ -21,9 +21,9 @@ from stat import S_ISREG
 from typing import Any, TypeVar
 
 from ..errors import RunError
-from ..schemas import Shape, check_shape
+from ..schemas import JsonShape, check_shape
 
-Shaped = TypeVar("Shaped", bound=Shape)
+Shaped = TypeVar("Shaped", bound=JsonShape)
 
 MEGABYTE = 1 << 20
 # The most bytes of a file that are read: sizes that a real run does not come near to. JSON takes many times as much

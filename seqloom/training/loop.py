@@ -119,7 +119,7 @@ def find_checkpoint(checkpoints: Checkpoints | None, ranks: ProcessGroup) -> Che
     return Checkpoint.parse(header["step"], files, header["place"]) if files else None
 
 
-class Piece(NamedTuple):
+class BatchWindow(NamedTuple):
     """A window of a batch, or all of it; `chance` (B, T) decides where a generator reads its own last element."""
 
     batch: Batch
@@ -156,7 +156,7 @@ class Training:
         self.begun = perf_counter()
         self._read_ahead = 0.0  # seconds
         self._known_order: tuple[int, Sequence[Rows]] | None = None
-        self._known_pieces: tuple[tuple[int, int], list[Piece]] | None = None
+        self._known_pieces: tuple[tuple[int, int], list[BatchWindow]] | None = None
         self.trained.train()
 
     # --- the data ---
@@ -173,7 +173,7 @@ class Training:
         return self._known_order[1]
 
     @property
-    def pieces(self) -> list[Piece]:
+    def pieces(self) -> list[BatchWindow]:
         """The windows of the batch that is being read."""
         now = self.progress
         place = now.epoch, now.batch
@@ -185,7 +185,7 @@ class Training:
             rows, steps = batch.mask.shape
             drawn = torch.rand(rows, 1 if self.settings.teacher_forcing_per == "sequence" else steps)
             chances = torch.split(drawn.expand(rows, steps), length, 1)
-            self._known_pieces = place, list(map(Piece, windows, chances))
+            self._known_pieces = place, list(map(BatchWindow, windows, chances))
         return self._known_pieces[1]
 
     def read(self) -> tuple[Rows, list[Batch]]:

@@ -78,7 +78,7 @@ class Stopped(Exception):
     """Somebody wants to stop before the first step: a feed of trial steps says so."""
 
 
-class Trials:
+class TrialFeed:
     """A feed of the trial batches only; the first comes twice, because the first step of all also sets up."""
 
     def __init__(self, feed: Feed) -> None:
@@ -100,7 +100,7 @@ def measure_step(
 ) -> float:
     """The seconds of a step; where a model reads its own output more and more often, of the slowest, last ones."""
     slowest = {"steps": DEFAULT_STEPS, "time": "", "accumulate_batches": 1, "teacher_forcing_schedule": "constant"}
-    training = Training(objective, Trials(feed), settings.model_copy(update=slowest).resolved())
+    training = Training(objective, TrialFeed(feed), settings.model_copy(update=slowest).resolved())
     while training.progress.batch == 0:  # not counted
         training.advance()
     start, steps = perf_counter(), 0

@@ -21,7 +21,7 @@ from seqloom.look.doctor.dependence import Dependence
 from seqloom.look.doctor.diagnosis import RULES, diagnose
 from seqloom.look.doctor.evidence import Evidence, LabelShare, Weights
 from seqloom.look.doctor.findings import Checkup, can_change
-from seqloom.look.doctor.memory import Memory
+from seqloom.look.doctor.memory import MemoryReach
 from seqloom.look.doctor.perturbation import Perturbation
 from seqloom.look.doctor.rules_tried import TRIED_RULES
 from seqloom.look.measures.gates import record_traces
@@ -68,7 +68,7 @@ def history(training, validation=None, gradient=1.0):
 
 def remembers(length, longest=40, moved=0.9):
     lags = np.arange(longest)
-    return Memory(Perturbation(lags, np.where(lags <= length, moved, 0.0)), np.ones(longest))
+    return MemoryReach(Perturbation(lags, np.where(lags <= length, moved, 0.0)), np.ones(longest))
 
 
 def depends(*lags, longest=40):

@@ -16,7 +16,7 @@ from seqloom.layers.transformer import TransformerConfig, transformer
 from seqloom.look.doctor.dependence import Dependence, estimate_information, measure_dependence
 from seqloom.look.doctor.evidence import compute_blind_loss, compute_entropy, measure_mixing, measure_most_frequent
 from seqloom.look.doctor.findings import compute_saved_share
-from seqloom.look.doctor.memory import Memory, measure_memory
+from seqloom.look.doctor.memory import MemoryReach, measure_memory
 from seqloom.look.doctor.perturbation import Perturbation, choose_lags, perturb_by_lag
 from seqloom.models import Batch, Labeler
 
@@ -70,8 +70,9 @@ def test_what_is_far_counts_where_it_tells_a_share_of_what_the_best_does():
     assert moved.length == 5 and Perturbation(lags, np.zeros(7)).length == 0
     assert Dependence(np.array([0.2, 1.0, 0.0, 0.51, 0.0, 0.49])).reach == 3 and Dependence(np.zeros(4)).reach == 0
     gradient = np.array([0.5, 1.0, 0.0, 0.0011, 0.0009])
-    assert Memory(moved, gradient).length == 5  # where anything is used, swaps tell
-    assert Memory(Perturbation(lags, 0.19 * moved.moved), gradient).length == 3  # where nothing is yet, gradients do
+    assert MemoryReach(moved, gradient).length == 5  # where anything is used, swaps tell
+    unmoved = Perturbation(lags, 0.19 * moved.moved)
+    assert MemoryReach(unmoved, gradient).length == 3  # where nothing is yet, gradients do
 
 
 def test_a_window_cannot_remember_more_than_it_sees():

@@ -5,7 +5,7 @@ import pytest
 
 from seqloom.look.measures.gates import record_traces
 from seqloom.look.measures.reading import number_positions, take_row
-from seqloom.look.measures.spans import Match, Scale, choose_units, compute_shares, find_matches, record_levels
+from seqloom.look.measures.spans import Match, SpanScale, choose_units, compute_shares, find_matches, record_levels
 
 from .models import MODELS, SIDES, batch_for
 
@@ -23,7 +23,7 @@ def planted():
 
 def test_units_are_those_that_were_planted_and_their_spans_are_found_in_every_example():
     examples = planted()
-    scale = Scale.fit(examples)
+    scale = SpanScale.fit(examples)
     units = choose_units(examples[0], 3, 6, scale, 8)
     assert [(unit.number, unit.side, unit.bounded) for unit in units] == [(2, 1, True), (4, -1, False)]
     assert choose_units(examples[0], 3, 6, scale, 1) == units[:1]

@@ -17,13 +17,15 @@ from seqloom.errors import DataError
 LOWEST, HIGHEST = 21, 108  # of a piano's 88 keys
 
 
-class Piece(NamedTuple):
+class ChoralePiece(NamedTuple):
     split: str
     number: int  # within its split, from 1
     keys: npt.NDArray[np.bool_]  # (T, highest - lowest + 1): which sound
 
 
-def read_chorales(file: str, lowest: int = LOWEST, highest: int = HIGHEST, encoding: str = "utf-8") -> Iterator[Piece]:
+def read_chorales(
+    file: str, lowest: int = LOWEST, highest: int = HIGHEST, encoding: str = "utf-8"
+) -> Iterator[ChoralePiece]:
     """The pieces of a file in its order; a pitch outside of the range is refused."""
     assert 0 <= lowest <= highest <= 127
     for split, number, steps in _read_pieces(file, encoding):
@@ -34,7 +36,7 @@ def read_chorales(file: str, lowest: int = LOWEST, highest: int = HIGHEST, encod
                     sentence = f"the pitch {pitch} is not between {lowest} and {highest}"
                     raise DataError(f"{_describe_place(split, number, place)}: {sentence}", file)
                 keys[place, pitch - lowest] = True
-        yield Piece(split, number, keys)
+        yield ChoralePiece(split, number, keys)
 
 
 def _read_pieces(file: str, encoding: str) -> Iterator[tuple[str, int, list[list[int]]]]:

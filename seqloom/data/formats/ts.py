@@ -22,7 +22,7 @@ from seqloom.errors import DataError
 MISSING = ("", "?")
 
 
-class Case(NamedTuple):
+class TsCase(NamedTuple):
     values: npt.NDArray[np.float32]  # (T, D), NaN where missing
     label: str  # "" if the file has none
     line: int
@@ -37,7 +37,7 @@ class _Header:
     labels: frozenset[str] = frozenset()  # none: any
 
 
-def read_ts(file: str, skipped: SkippedRows, encoding: str = "utf-8", skip: bool = False) -> Iterator[Case]:
+def read_ts(file: str, skipped: SkippedRows, encoding: str = "utf-8", skip: bool = False) -> Iterator[TsCase]:
     """The cases of a file; those that cannot be used are raised, or added to `skipped`."""
     lines = (line for line in read_lines(file, encoding) if line.text.strip() and not line.text.startswith("#"))
     header = _read_header(lines, file)
@@ -83,7 +83,7 @@ def _parse_count(words: list[str], file: str, line: int) -> int:
     return int(words[0])
 
 
-def _read_case(line: Line, header: _Header, file: str, encoding: str) -> Case | Fault:
+def _read_case(line: Line, header: _Header, file: str, encoding: str) -> TsCase | Fault:
     if fault := find_line_fault(line, file, encoding):
         return fault
     parts = line.text.split(":")
@@ -111,7 +111,7 @@ def _parse_value(text: str) -> float:
 
 def _check_case(
     columns: list[npt.NDArray[np.float64]], label: str, header: _Header, file: str, line: int
-) -> Case | Fault:
+) -> TsCase | Fault:
     lengths = {len(column) for column in columns}
     if len(lengths) > 1:
         sentence = f"the dimensions of the case are {min(lengths)} to {max(lengths)} long, but must be equally long"
@@ -127,4 +127,4 @@ def _check_case(
                 f"{header.length} were expected"
             )
             return Fault("wrong length", sentence, file, line)
-    return Case(values.astype(np.float32), label, line)
+    return TsCase(values.astype(np.float32), label, line)

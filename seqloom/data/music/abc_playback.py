@@ -14,7 +14,7 @@ MOST_PASSES = 9
 LETTERS = ("C", "C♯", "D", "E♭", "E", "F", "F♯", "G", "A♭", "A", "B♭", "B")
 
 
-class Sound(NamedTuple):
+class SoundingNote(NamedTuple):
     start: Fraction  # in whole notes, as is the length
     length: Fraction
     pitch: int  # as MIDI counts them: 60 is middle C
@@ -84,9 +84,9 @@ def _count_repeats(bars: Sequence[Bar], start: int, end: int, repeats: int) -> i
     return min(max(last, repeats + 1), MOST_PASSES)
 
 
-def list_sounds(tune: Tune) -> tuple[Sound, ...]:
+def list_sounds(tune: Tune) -> tuple[SoundingNote, ...]:
     """Every pitch with its time, repeats played, tied notes as one."""
-    sounds: list[Sound] = []
+    sounds: list[SoundingNote] = []
     tied: dict[int, int] = {}  # pitch to its place in `sounds`, for notes that the next one may go on
     now = Fraction(0)
     for bar in play_bars(parse_bars(tune)):
@@ -96,7 +96,7 @@ def list_sounds(tune: Tune) -> tuple[Sound, ...]:
                 place = tied.get(pitch)
                 if place is None:
                     place = len(sounds)
-                    sounds.append(Sound(now, note.length, pitch))
+                    sounds.append(SoundingNote(now, note.length, pitch))
                 else:
                     sounds[place] = sounds[place]._replace(length=sounds[place].length + note.length)
                 places[pitch] = place

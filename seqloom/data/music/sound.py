@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seqloom.data.formats.abc import Tune
-from seqloom.data.music.abc_playback import Sound, compute_whole_note_seconds, list_sounds
+from seqloom.data.music.abc_playback import SoundingNote, compute_whole_note_seconds, list_sounds
 from seqloom.errors import DataError, MissingExtra
 
 TICKS = 480  # a quarter note: all usual tuplets come out whole
@@ -27,7 +27,7 @@ def write_midi(tune: Tune, path: Path) -> None:
     save_midi(list_sounds(tune), compute_whole_note_seconds(tune), path)
 
 
-def save_midi(sounds: Sequence[Sound], second: float, path: Path) -> None:
+def save_midi(sounds: Sequence[SoundingNote], second: float, path: Path) -> None:
     """Write sounds as a MIDI file of one track; `second` is how long a whole note lasts."""
     try:
         import mido
@@ -68,7 +68,7 @@ def synthesize_tune(tune: Tune) -> npt.NDArray[np.float32]:
         raise DataError(str(error), tune.file, tune.line) from None
 
 
-def synthesize_sounds(sounds: Sequence[Sound], second: float) -> npt.NDArray[np.float32]:
+def synthesize_sounds(sounds: Sequence[SoundingNote], second: float) -> npt.NDArray[np.float32]:
     """The samples of sounds, between -1 and 1; `second` is how long a whole note lasts."""
     end = max((float(sound.start + sound.length) * second for sound in sounds), default=0.0) + RELEASE
     if end > LONGEST:

@@ -23,7 +23,7 @@ from ...layers.transformer import SelfAttention, set_epsilon
 from ...models import Labeler
 from .family import ACTIVATIONS, Activation, Depth, Family, FolderConfig, Parts, Share, Size
 from .model import EncoderModel, NoHead
-from .table import Row, repeat_rows
+from .table import WeightRow, repeat_rows
 
 
 class EncoderConfig(FolderConfig):
@@ -142,24 +142,26 @@ class Names:
     extras: Mapping[str, str]
     activation: Callable[[], nn.Module] = nn.Identity  # between the two products
 
-    def rows(self, config: EncoderConfig, head: str, extras: frozenset[str]) -> list[Row]:
+    def rows(self, config: EncoderConfig, head: str, extras: frozenset[str]) -> list[WeightRow]:
         theirs = f"{self.prefix}embeddings."
         embeddings = [
-            Row(f"{theirs}word_embeddings.weight", f"network.embed.{'tokens.' if config.segments else ''}weight"),
-            Row(f"{theirs}position_embeddings.weight", f"{LAYERS}.0.table"),
-            Row(f"{theirs}LayerNorm.*", f"{LAYERS}.1.module.0.*"),
+            WeightRow(f"{theirs}word_embeddings.weight", f"network.embed.{'tokens.' if config.segments else ''}weight"),
+            WeightRow(f"{theirs}position_embeddings.weight", f"{LAYERS}.0.table"),
+            WeightRow(f"{theirs}LayerNorm.*", f"{LAYERS}.1.module.0.*"),
         ]
         if config.segments:
-            embeddings.append(Row(f"{theirs}token_type_embeddings.weight", "network.embed.weight"))
-        block = [Row(f"{self.prefix}{self.block}.{name}", own) for name, own in zip(self.within, BLOCK, strict=True)]
+            embeddings.append(WeightRow(f"{theirs}token_type_embeddings.weight", "network.embed.weight"))
+        block = [
+            WeightRow(f"{self.prefix}{self.block}.{name}", own) for name, own in zip(self.within, BLOCK, strict=True)
+        ]
         heads: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             "masked": (self.masked, MASKED),
             "sequence": (self.sequence, ONE_PRODUCT if len(self.sequence) == 1 else TWO_PRODUCTS),
             "token": (("classifier.*",), ONE_PRODUCT),
             "none": ((), ()),
         }
-        answers = [Row(*pair) for pair in zip(*heads[head], strict=True)]
-        more = [Row(f"{self.extras[name]}*", EXTRAS[name]) for name in sorted(extras)]
+        answers = [WeightRow(*pair) for pair in zip(*heads[head], strict=True)]
+        more = [WeightRow(f"{self.extras[name]}*", EXTRAS[name]) for name in sorted(extras)]
         return [*embeddings, *repeat_rows(block, number_blocks(config.depth)), *answers, *more]
 
     def build(self, config: EncoderConfig, head: str, extras: frozenset[str]) -> Parts:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from torch import Tensor, nn
 
-from .table import Row
+from .table import WeightRow
 
 Size = Annotated[int, Field(ge=1, le=1 << 24)]
 Depth = Annotated[int, Field(ge=1, le=1000)]
@@ -75,7 +75,7 @@ class Family:
     needed: Mapping[str, frozenset[str]]  # architecture -> the extras that it cannot do without
     model: type[Any]
     build: Callable[[Any, str, frozenset[str]], Parts]  # from a configuration, a head and the extras
-    rows: Callable[[Any, str, frozenset[str]], list[Row]]
+    rows: Callable[[Any, str, frozenset[str]], list[WeightRow]]
     ties: Callable[[Any], Mapping[str, str]]  # weight that may be stored a second time -> which one it is
     constants: Callable[[Any], Mapping[str, Tensor | None]]  # what old folders hold besides weights
 

@@ -18,22 +18,22 @@ from ...models import Generator
 from .encoders import number_blocks
 from .family import ACTIVATIONS, Activation, Depth, Family, FolderConfig, Parts, Share, Size, Token
 from .model import LanguageModel, NoHead
-from .table import TRANSPOSED, Row, repeat_rows
+from .table import TRANSPOSED, WeightRow, repeat_rows
 
 EMBEDDINGS = (
-    Row("transformer.wte.weight", "network.embed.weight"),
-    Row("transformer.wpe.weight", "network.decoder.layers.0.table"),
+    WeightRow("transformer.wte.weight", "network.embed.weight"),
+    WeightRow("transformer.wpe.weight", "network.decoder.layers.0.table"),
 )
 BLOCK = (  # their products are stored the other way round
-    Row("transformer.h.{n}.ln_1.*", "network.decoder.layers.{attention}.norm.*"),
-    Row("transformer.h.{n}.attn.c_attn.*", "network.decoder.layers.{attention}.layer.project.*", TRANSPOSED),
-    Row("transformer.h.{n}.attn.c_proj.*", "network.decoder.layers.{attention}.layer.attend.out.*", TRANSPOSED),
-    Row("transformer.h.{n}.ln_2.*", "network.decoder.layers.{net}.norm.*"),
-    Row("transformer.h.{n}.mlp.c_fc.*", "network.decoder.layers.{net}.layer.module.0.*", TRANSPOSED),
-    Row("transformer.h.{n}.mlp.c_proj.*", "network.decoder.layers.{net}.layer.module.2.*", TRANSPOSED),
+    WeightRow("transformer.h.{n}.ln_1.*", "network.decoder.layers.{attention}.norm.*"),
+    WeightRow("transformer.h.{n}.attn.c_attn.*", "network.decoder.layers.{attention}.layer.project.*", TRANSPOSED),
+    WeightRow("transformer.h.{n}.attn.c_proj.*", "network.decoder.layers.{attention}.layer.attend.out.*", TRANSPOSED),
+    WeightRow("transformer.h.{n}.ln_2.*", "network.decoder.layers.{net}.norm.*"),
+    WeightRow("transformer.h.{n}.mlp.c_fc.*", "network.decoder.layers.{net}.layer.module.0.*", TRANSPOSED),
+    WeightRow("transformer.h.{n}.mlp.c_proj.*", "network.decoder.layers.{net}.layer.module.2.*", TRANSPOSED),
 )
-END = (Row("transformer.ln_f.*", "network.decoder.layers.{end}.module.0.*"),)
-UNTIED = (Row("lm_head.weight", "network.head.project.weight"),)
+END = (WeightRow("transformer.ln_f.*", "network.decoder.layers.{end}.module.0.*"),)
+UNTIED = (WeightRow("lm_head.weight", "network.head.project.weight"),)
 
 
 class Config(FolderConfig):
@@ -74,7 +74,7 @@ def build(config: Config, head: str, extras: frozenset[str]) -> Parts:
     return Parts(Generator(embed, set_epsilon(Stack(*layers), config.epsilon), answer))
 
 
-def rows(config: Config, head: str, extras: frozenset[str]) -> list[Row]:
+def rows(config: Config, head: str, extras: frozenset[str]) -> list[WeightRow]:
     blocks = repeat_rows(BLOCK, number_blocks(config.depth))
     end = repeat_rows(END, [{"end": 2 + 2 * config.depth}])
     return [*EMBEDDINGS, *blocks, *end, *(UNTIED if head == "language" and not config.tied else ())]

@@ -17,7 +17,7 @@ from ...layers.transformer import CausalAttention, CrossAttention, SelfAttention
 from ...models import Generator, Source
 from .family import ACTIVATIONS, Activation, Depth, Family, FolderConfig, Parts, Share, Size, Token
 from .model import TranslationModel
-from .table import ROW, Row, Transform, repeat_rows
+from .table import ROW, Transform, WeightRow, repeat_rows
 
 
 def interleave(features: Tensor) -> Tensor:
@@ -39,30 +39,30 @@ READS = Transform(
 )
 MAKES = Transform(lambda weight: interleave(weight.t()).t(), lambda weight: separate(weight.t()).t())
 
-SHARED = (Row("model.shared.weight", "network.embed.weight", READS),)
+SHARED = (WeightRow("model.shared.weight", "network.embed.weight", READS),)
 SEPARATE = (
-    Row("model.encoder.embed_tokens.weight", "network.source.embed.weight", READS),
-    Row("model.decoder.embed_tokens.weight", "network.embed.weight", READS),
+    WeightRow("model.encoder.embed_tokens.weight", "network.source.embed.weight", READS),
+    WeightRow("model.decoder.embed_tokens.weight", "network.embed.weight", READS),
 )
 OURS = {"encoder": "network.source.encoder.layer.layers", "decoder": "network.decoder.layers"}
 
 
-def attention_rows(side: str, theirs: str, ours: str) -> tuple[Row, ...]:
+def attention_rows(side: str, theirs: str, ours: str) -> tuple[WeightRow, ...]:
     """Of attention to itself, whose three products are one of ours, and of its norm."""
     name = f"model.{side}.layers.{{n}}.{theirs}"
     return (
-        Row(f"{name}.<q_proj+k_proj+v_proj>.*", f"{OURS[side]}.{{{ours}}}.layer.project.*", READS),
-        Row(f"{name}.out_proj.*", f"{OURS[side]}.{{{ours}}}.layer.attend.out.*", MAKES),
-        Row(f"{name}_layer_norm.*", f"{OURS[side]}.{{{ours}}}.norm.*", MAKES),
+        WeightRow(f"{name}.<q_proj+k_proj+v_proj>.*", f"{OURS[side]}.{{{ours}}}.layer.project.*", READS),
+        WeightRow(f"{name}.out_proj.*", f"{OURS[side]}.{{{ours}}}.layer.attend.out.*", MAKES),
+        WeightRow(f"{name}_layer_norm.*", f"{OURS[side]}.{{{ours}}}.norm.*", MAKES),
     )
 
 
-def net_rows(side: str) -> tuple[Row, ...]:
+def net_rows(side: str) -> tuple[WeightRow, ...]:
     name = f"model.{side}.layers.{{n}}"
     return (
-        Row(f"{name}.fc1.*", f"{OURS[side]}.{{net}}.layer.module.0.*", READS),
-        Row(f"{name}.fc2.*", f"{OURS[side]}.{{net}}.layer.module.3.*", MAKES),
-        Row(f"{name}.final_layer_norm.*", f"{OURS[side]}.{{net}}.norm.*", MAKES),
+        WeightRow(f"{name}.fc1.*", f"{OURS[side]}.{{net}}.layer.module.0.*", READS),
+        WeightRow(f"{name}.fc2.*", f"{OURS[side]}.{{net}}.layer.module.3.*", MAKES),
+        WeightRow(f"{name}.final_layer_norm.*", f"{OURS[side]}.{{net}}.norm.*", MAKES),
     )
 
 
@@ -70,14 +70,14 @@ CROSS, OUR_CROSS = "model.decoder.layers.{n}.encoder_attn", "network.decoder.lay
 ENCODER_BLOCK = (*attention_rows("encoder", "self_attn", "attention"), *net_rows("encoder"))
 DECODER_BLOCK = (
     *attention_rows("decoder", "self_attn", "attention"),
-    Row(f"{CROSS}.q_proj.*", f"{OUR_CROSS}.layer.query.*", READS),
-    Row(f"{CROSS}.<k_proj+v_proj>.*", f"{OUR_CROSS}.layer.key_value.*", READS),
-    Row(f"{CROSS}.out_proj.*", f"{OUR_CROSS}.layer.attend.out.*", MAKES),
-    Row(f"{CROSS}_layer_norm.*", f"{OUR_CROSS}.norm.*", MAKES),
+    WeightRow(f"{CROSS}.q_proj.*", f"{OUR_CROSS}.layer.query.*", READS),
+    WeightRow(f"{CROSS}.<k_proj+v_proj>.*", f"{OUR_CROSS}.layer.key_value.*", READS),
+    WeightRow(f"{CROSS}.out_proj.*", f"{OUR_CROSS}.layer.attend.out.*", MAKES),
+    WeightRow(f"{CROSS}_layer_norm.*", f"{OUR_CROSS}.norm.*", MAKES),
     *net_rows("decoder"),
 )
-HEAD = (Row("final_logits_bias", "network.head.project.bias", ROW),)
-UNTIED = (Row("lm_head.weight", "network.head.project.weight", READS),)
+HEAD = (WeightRow("final_logits_bias", "network.head.project.bias", ROW),)
+UNTIED = (WeightRow("lm_head.weight", "network.head.project.weight", READS),)
 
 
 class Config(FolderConfig):
@@ -134,7 +134,7 @@ def build(config: Config, head: str, extras: frozenset[str]) -> Parts:
     return Parts(Generator(embed, build_side(config, "decoder"), words, source))
 
 
-def rows(config: Config, head: str, extras: frozenset[str]) -> list[Row]:
+def rows(config: Config, head: str, extras: frozenset[str]) -> list[WeightRow]:
     encoder = [{"n": n, "attention": 2 + 2 * n, "net": 3 + 2 * n} for n in range(config.encoder_depth)]
     decoder = [
         {"n": n, "attention": 2 + 3 * n, "cross": 3 + 3 * n, "net": 4 + 3 * n} for n in range(config.decoder_depth)

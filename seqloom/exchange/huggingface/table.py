@@ -30,12 +30,12 @@ TRANSPOSED = Transform(Tensor.t, Tensor.t)  # which leaves a vector as it is
 ROW = Transform(lambda tensor: tensor.flatten(), lambda tensor: tensor[None])  # a vector as a matrix of one row
 
 
-class Row(NamedTuple):
+class WeightRow(NamedTuple):
     theirs: str
     ours: str
     transform: Transform = SAME
 
-    def fill(self, numbers: Mapping[str, int]) -> "Row":
+    def fill(self, numbers: Mapping[str, int]) -> "WeightRow":
         return self._replace(theirs=self.theirs.format(**numbers), ours=self.ours.format(**numbers))
 
     def tensors(self) -> list[tuple[list[str], str, Transform]]:
@@ -50,14 +50,14 @@ class Row(NamedTuple):
         return triples
 
 
-def repeat_rows(rows: Iterable[Row], numbers: Iterable[Mapping[str, int]]) -> list[Row]:
+def repeat_rows(rows: Iterable[WeightRow], numbers: Iterable[Mapping[str, int]]) -> list[WeightRow]:
     """The rows of one block for each of the blocks."""
     block = list(rows)
     return [row.fill(one) for one in numbers for row in block]
 
 
 def read_weights(
-    rows: Sequence[Row], theirs: Weights, shapes: Mapping[str, torch.Size], place: object
+    rows: Sequence[WeightRow], theirs: Weights, shapes: Mapping[str, torch.Size], place: object
 ) -> dict[str, Tensor]:
     """Our weights from theirs. Every one of `theirs` is used, and every one of `shapes`, which is ours, is found."""
     triples = [tensors for row in rows for tensors in row.tensors()]
@@ -82,7 +82,7 @@ def read_weights(
     return ours
 
 
-def write_weights(rows: Sequence[Row], ours: Weights) -> dict[str, Tensor]:
+def write_weights(rows: Sequence[WeightRow], ours: Weights) -> dict[str, Tensor]:
     """Their weights from ours."""
     theirs: dict[str, Tensor] = {}
     for row in rows:

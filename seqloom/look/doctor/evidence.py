@@ -15,7 +15,7 @@ from ...models import Batch, Generator, Labeler
 from ..measures.reading import compute_features, copy_sharing_weights, disable_dropout
 from ..measures.spectra import compute_spectra
 from .dependence import Dependence, measure_dependence
-from .memory import Memory, measure_memory
+from .memory import MemoryReach, measure_memory
 
 FITTED = 4096  # elements that the best constant answer is fitted to, where it cannot be counted
 BATCHES = 6  # that the model itself reads
@@ -49,7 +49,7 @@ class Evidence:
     usual: LabelShare | None
     weights: Weights
     dependence: Dependence
-    memory: Memory | None
+    memory: MemoryReach | None
 
 
 def collect_evidence(

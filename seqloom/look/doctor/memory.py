@@ -20,7 +20,7 @@ USES = 0.1  # the most that any swap moves the answer: below it, nothing that is
 
 
 @dataclass(frozen=True)
-class Memory:
+class MemoryReach:
     """By swaps of elements, and by gradients."""
 
     sway: Perturbation
@@ -37,6 +37,6 @@ class Memory:
         return self.sway.length if self.uses else float(compute_memory_length(self.influence))
 
 
-def measure_memory(model: Labeler | Generator, batch: Batch, also: Sequence[int] = ()) -> Memory:
+def measure_memory(model: Labeler | Generator, batch: Batch, also: Sequence[int] = ()) -> MemoryReach:
     """Of what the model reads step by step, counted back from the end of each row."""
-    return Memory(perturb_by_lag(model, batch, also), compute_influence_by_lag(model, batch.rows(slice(0, ROWS))))
+    return MemoryReach(perturb_by_lag(model, batch, also), compute_influence_by_lag(model, batch.rows(slice(0, ROWS))))

@@ -30,14 +30,14 @@ class Activations:
 
 
 @dataclass(frozen=True)
-class Scale:
+class SpanScale:
     """The mean and the standard deviation of every unit of a level over many examples."""
 
     mean: Floats
     spread: Floats
 
     @classmethod
-    def fit(cls, values: Sequence[Floats]) -> "Scale":
+    def fit(cls, values: Sequence[Floats]) -> "SpanScale":
         every = np.concatenate(values).astype(np.float64)
         return cls(every.mean(0), every.std(0))
 
@@ -82,7 +82,7 @@ def record_levels(model: Model, batch: Batch, names: Names) -> list[Activations]
     return activations
 
 
-def choose_units(values: Floats, start: int, end: int, scale: Scale, at_most: int) -> list[Unit]:
+def choose_units(values: Floats, start: int, end: int, scale: SpanScale, at_most: int) -> list[Unit]:
     """Units that are on, on one side, at every step from `start` until before `end`: first those that are off just
     before and just after, then the farthest from their means."""
     scaled = scale.standardize(values)
@@ -95,7 +95,7 @@ def choose_units(values: Floats, start: int, end: int, scale: Scale, at_most: in
     return [unit for *_, unit in sorted(ranked, key=lambda one: one[:2])[:at_most]]
 
 
-def compute_shares(values: Floats, units: Sequence[Unit], scale: Scale) -> Floats:
+def compute_shares(values: Floats, units: Sequence[Unit], scale: SpanScale) -> Floats:
     """Which share of the units is on at each step; of no units, none."""
     if not units:
         return np.zeros(len(values))
