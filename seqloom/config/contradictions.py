@@ -13,14 +13,15 @@ LABELERS = ("classify", "tag", "transcribe")  # tasks that answer from what they
 
 
 def check_losses(recipe: "Recipe") -> None:
-    """What changes the loss of single labels has no effect on that of a whole path."""
+    """What changes the loss of one label has no effect on that of a whole path, of several labels or of a number."""
+    why = ""
     if recipe.task == "tag" and recipe.model.crf:
-        for name in ("label_smoothing", "class_weights"):
-            if getattr(recipe.train, name):
-                raise MisplacedSetting(
-                    ["train", name],
-                    f"train.{name} is set, but with model.crf the loss is that of a whole path: choose one",
-                )
+        why = "with model.crf the loss is that of a whole path: choose one"
+    if recipe.task == "classify" and recipe.data.target_type != "label":
+        why = f"with data.target_type {literal(recipe.data.target_type)} the loss is not that of one label"
+    for name in ("label_smoothing", "class_weights") if why else ():
+        if getattr(recipe.train, name):
+            raise MisplacedSetting(["train", name], f"train.{name} is set, but {why}")
 
 
 def check_endings(recipe: "Recipe") -> None:
