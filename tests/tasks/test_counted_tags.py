@@ -120,7 +120,7 @@ def test_an_unknown_word_speaks_like_the_rare_ones_that_end_alike():
     task, task.prepared = prepare_task(
         Recipe.read("tag", *settings).resolved(), examples=dict.fromkeys(("train", "validation", "test"), examples)
     )
-    model = task.build().eval()
+    model = task.shape.build().eval()
     task.initialize(model, pytest.fail)
     names, numbers = task.target.names, {symbol: number for number, symbol in enumerate(task.source.symbols)}
     assert numbers.keys() >= {"a…ng", "a…g", "a…", "A…in", "A…n", "A…"} and "a…at" not in numbers  # one word has it
@@ -152,7 +152,7 @@ def test_words_that_are_too_rare_for_the_vocabulary_are_read_by_their_endings():
     )
     numbers = {symbol: number for number, symbol in enumerate(task.source.symbols)}
     assert task.source.encode("raking the")[:, 0].tolist() == [numbers["a…ing"], numbers["the"]]
-    model = task.build().eval()
+    model = task.shape.build().eval()
     task.initialize(model, pytest.fail)
     noun = task.target.names.index("N")
     for ending in ("a…ing", "a…ng", "a…g"):
