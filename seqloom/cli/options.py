@@ -28,10 +28,10 @@ class InputOptions:
         list[str] | None, typer.Argument(help="Texts, or names of images; none means --file or standard input.")
     ] = None
     file: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
-            help="A file or folder of inputs in any format that training reads, tables by the columns of the run; "
-            "- is standard input."
+            help="A file or folder of inputs in any format that training reads, tables by the columns of the run, or a "
+            "pattern of names; repeat for more; - is standard input."
         ),
     ] = None
     source: Annotated[

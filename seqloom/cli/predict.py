@@ -123,6 +123,8 @@ def check_predict_options(request: InputOptions, table: TableOptions, as_json: b
         raise DataError("inputs are given as arguments and as a file: choose one")
     if request.on_bad_row not in ("", "error", "skip"):
         raise RecipeError(f"--on-bad-row is {request.on_bad_row!r}, but error or skip was expected")
+    if request.file and "-" in request.file and len(request.file) > 1:
+        raise DataError("standard input is read by itself, not beside files")
     if not request.file and (request.source or request.format):
         raise RecipeError("--source and --format apply only to a file: add --file")
     if table.out and as_json:
@@ -132,7 +134,7 @@ def check_predict_options(request: InputOptions, table: TableOptions, as_json: b
     if table.out:
         from ..runs.answer_table import check_table
 
-        check_table(table.out, request.file)
+        check_table(table.out, request.file or ())
 
 
 def make_decoding_options(
@@ -177,12 +179,12 @@ def open_inputs(loaded: "Run", request: InputOptions, skipped: "SkippedRows") ->
 
     reading = InputReading(request.format, tuple(request.source or ()), request.tag is not None, request.on_bad_row)
     with ExitStack() as stack:
-        if request.file == "-":
+        if request.file == ["-"]:
             file = stack.enter_context(spool_stdin(loaded, reading))
             stack.enter_context(name_stdin(file, skipped))
-            table = loaded.task.read_inputs(file, reading, skipped)
+            table = loaded.task.read_inputs(file, reading=reading, skipped=skipped)
         elif request.file:
-            table = loaded.task.read_inputs(request.file, reading, skipped)
+            table = loaded.task.read_inputs(*request.file, reading=reading, skipped=skipped)
         else:
             table = list_given_inputs(loaded, request.inputs)
         if (tag := request.tag) is not None:

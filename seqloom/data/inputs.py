@@ -6,13 +6,15 @@ Every input comes with its row, so that the answers can be written beside it. No
 import gzip
 import json
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, chain, islice, pairwise
 from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
 from seqloom.config.recipe import Data
+from seqloom.counts import format_count
+from seqloom.data.files import expand
 from seqloom.data.formats.conll import ConllReading, parse_conll
 from seqloom.data.formats.delimited import PAIR, skip_blank_lines
 from seqloom.data.formats.dialects import SAMPLED, Dialect, open_table
@@ -71,6 +73,21 @@ class InputFile:
     last: int = 0  # the line that the last input is near to; 0 if that is not known
 
 
+def read_each(names: Sequence[str], read: Callable[[str], InputFile]) -> InputFile:
+    """The inputs of all files that the names and patterns stand for, one file after the other."""
+    files = [file for name in names for file in expand(name)]
+    tables = [read(file) for file in files]
+    for file, table in zip(files, tables, strict=True):
+        if table.columns != tables[0].columns:
+            here, there = (", ".join(map(repr, columns)) for columns in (table.columns, tables[0].columns))
+            raise DataError(
+                f"files that are answered together have the same columns; here are {here}, in {files[0]} {there}", file
+            )
+    if len(tables) == 1:
+        return tables[0]
+    return InputFile(tables[0].columns, chain.from_iterable(table.inputs for table in tables))
+
+
 def read_inputs(file: str, schema: Schema, reading: InputReading, skipped: SkippedRows) -> InputFile:
     """The inputs of a file or a folder. The schema has the sides that are read, the first of them the source."""
     side, notes = next(iter(schema.sides)), skipped.notes
@@ -79,7 +96,7 @@ def read_inputs(file: str, schema: Schema, reading: InputReading, skipped: Skipp
         sides = {**schema.sides, side: schema.sides[side]._replace(columns=reading.source)}
         schema = replace(schema, sides=sides)
     if os.path.isdir(os.path.expanduser(file)):
-        return read_folder(file, schema, side)
+        return read_folder(file, schema, side, notes)
     endings = schema.sides[side].field.endings
     if has_ending(file, endings):
         return InputFile((ALONE,), iter([file_input(file)]))
@@ -243,12 +260,15 @@ def named_input(row: Row | Fault, root: Path, columns: Sequence[str], what: str)
 # --- what is no table -------------------------------------------------------------------------------------------
 
 
-def read_folder(folder: str, schema: Schema, side: str) -> InputFile:
+def read_folder(folder: str, schema: Schema, side: str, notes: list[str]) -> InputFile:
     """A text, an image or a sound a file, of a folder and all folders within it."""
     root = Path(os.path.expanduser(folder))
-    files = sorted(path for path in root.rglob("*") if path.is_file() and not path.name.startswith("."))
-    if endings := schema.sides[side].field.endings:
-        files = [path for path in files if has_ending(path, endings)]
+    there = sorted(path for path in root.rglob("*") if path.is_file() and not path.name.startswith("."))
+    endings = schema.sides[side].field.endings
+    files = [path for path in there if not endings or has_ending(path, endings)]
+    if unread := sorted(set(there) - set(files)):
+        count = format_count(len(unread), "file")
+        notes.append(f"{folder}: not read, by their endings: {count}, such as {unread[0].relative_to(root)}")
     if not files:
         what = "images" if schema.pictured else "sounds" if endings else "files"
         raise DataError(f"the folder holds no {what}", folder)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from ..counts import format_count
+from ..data.files import expand
 from ..errors import DataError, MissingExtra
 from ..tasks.results import Predictions
 from ..training.files import explain_errors, make_partial_path, remove_quietly, sync_folder
@@ -154,7 +155,7 @@ def to_text(value: Any) -> str | None:
     return json.dumps(value, ensure_ascii=False)
 
 
-def check_table(path: Path, inputs: str | None) -> None:
+def check_table(path: Path, names: Sequence[str]) -> None:
     """Refuse a name that no table can be written to, before anybody waits for it."""
     if path.suffix.lower() not in WRITERS:
         raise DataError(f"the ending is {path.suffix or 'none'}, but one of {', '.join(WRITERS)} was expected", path)
@@ -162,7 +163,8 @@ def check_table(path: Path, inputs: str | None) -> None:
         raise DataError("this is a folder, but a file was expected", path)
     if not path.parent.is_dir():
         raise DataError("there is no folder for it", path)
-    if inputs is not None and path.exists() and os.path.exists(inputs) and os.path.samefile(path, inputs):
+    inputs = [file for name in names if name != "-" for file in expand(name)] if path.exists() else []
+    if any(os.path.exists(file) and os.path.samefile(path, file) for file in inputs):
         raise DataError("this is the file of the inputs: the answers need another name", path)
 
 

@@ -10,7 +10,7 @@ import safetensors.numpy
 from ..arrays import Floats
 from ..data.formats.lines import check_file, read_lines
 from ..data.formats.tables import SkippedRows, drop_faults
-from ..data.inputs import InputReading, ending_of
+from ..data.inputs import ending_of
 from ..errors import DataError
 from ..training.files import write_atomically
 from .answer_table import WRITERS, check_table, write_table
@@ -28,7 +28,7 @@ def write_vectors(run: "Run", file: Path, out: Path, layer: int | None = None, w
         if out.suffix.lower() not in WRITERS:
             known = ", ".join([TENSORS, *WRITERS])
             raise DataError(f"the ending is {out.suffix or 'none'}, but one of {known} was expected", out)
-        check_table(out, str(file))
+        check_table(out, [str(file)])
     elif not out.parent.is_dir():
         raise DataError("there is no folder for it", out)
     embedder = Embedder(run, layer)
@@ -55,7 +55,7 @@ def read_texts(run: "Run", file: Path) -> list[str]:
     if ending_of(str(file)) == ".txt":
         lines = (line.text.strip() for line in read_lines(str(file), run.recipe.data.encoding))
         return [line for line in lines if line]
-    table = run.task.read_inputs(str(file), InputReading(), SkippedRows())
+    table = run.task.read_inputs(str(file))
     return [one.value for one in drop_faults(table.inputs, str(file), False, SkippedRows(), "input")]
 
 

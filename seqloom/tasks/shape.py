@@ -17,6 +17,7 @@ from ..config.recipe import Recipe
 from ..counts import format_count
 from ..data import batching
 from ..data.datasets import read_frame
+from ..data.files import find_files
 from ..data.formats.tables import SkippedRows
 from ..data.inputs import InputFile, InputReading, read_inputs
 from ..data.preprocess import NO_LIMIT
@@ -156,9 +157,9 @@ class Shape(ABC):
         return self.task.target.error(prediction, example.answer)
 
     def read_files(self, files: Sequence[str]) -> Sequence[Any]:
-        """The examples of files of one's own, read as the recipe says."""
-        fields = list(self.task.fields.values())
-        rows = read_files(files, self.task.schema, SkippedRows())
+        """The examples of files, as the fields have them: two side by side, others and patterns one after another."""
+        fields, groups = list(self.task.fields.values()), find_files(files, self.task.recipe.data.format)
+        rows = (row for group in groups for row in read_files(group, self.task.schema, SkippedRows()))
         return [tuple(field.normalize(raw) for field, raw in zip(fields, row, strict=True)) for row in rows]
 
     # --- inputs ---

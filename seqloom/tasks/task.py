@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ..config.recipe import Recipe
 from ..data.formats.tables import SkippedRows, drop_faults
-from ..data.inputs import InputFile, InputReading
+from ..data.inputs import InputFile, InputReading, read_each
 from ..data.prepare import prepare
 from ..data.preprocess import Note
 from ..data.schema import FieldKind, Schema
@@ -243,11 +243,11 @@ class Task:
         return "source" in self.fields and bool(self.source.endings)
 
     def read_inputs(
-        self, file: str, reading: InputReading | None = None, skipped: SkippedRows | None = None
+        self, *names: str, reading: InputReading | None = None, skipped: SkippedRows | None = None
     ) -> InputFile:
-        """What a file asks, each input with its row; what was detected and passed over is added to `skipped`."""
-        inputs: InputFile = self.shape.read_inputs(file, reading or InputReading(), skipped or SkippedRows())
-        return inputs
+        """What files ask, each input with its row; what was detected and passed over is added to `skipped`."""
+        how, passed = reading or InputReading(), SkippedRows() if skipped is None else skipped
+        return read_each(names, lambda file: self.shape.read_inputs(file, how, passed))
 
     def read_first_input(self, file: str) -> Any:
         """The first input of a file."""

@@ -170,6 +170,35 @@ def test_what_cannot_be_done_is_one_sentence(seqloom, run, tmp_path, monkeypatch
     assert code == 2 and sentence in error and len(error.splitlines()) == 1 and not said
 
 
+def test_several_files_and_patterns_are_answered_one_after_the_other(seqloom, run, tmp_path):
+    rows = list(tickets(9, seed=3))
+    parts = [tmp_path / f"part-{place}.csv" for place in range(3)]
+    for place, part in enumerate(parts):
+        write_csv(part, rows[3 * place : 3 * place + 3], ["id", "message"])
+    every = ("predict", run, "--file", tmp_path / "part-*.csv", "--out")
+    assert seqloom(*every, tmp_path / "all.csv")[0] == 0
+    assert [row["id"] for row in read_csv(tmp_path / "all.csv")] == [row["id"] for row in rows]
+    assert seqloom("predict", run, "--file", parts[2], "--file", parts[0], "--out", tmp_path / "two.csv")[0] == 0
+    assert [row["id"] for row in read_csv(tmp_path / "two.csv")] == [row["id"] for row in rows[6:] + rows[:3]]
+    code, _, error = seqloom(*every, parts[1])
+    assert code == 2 and "part-1.csv: this is the file of the inputs" in error
+    code, _, error = seqloom("predict", run, "--file", "-", "--file", parts[0])
+    assert code == 2 and "standard input is read by itself" in error
+    write_csv(tmp_path / "part-3.csv", rows, ["message", "id"])
+    code, _, error = seqloom(*every, tmp_path / "none.csv")
+    assert code == 2 and "part-3.csv: files that are answered together have the same columns" in error
+    assert not (tmp_path / "none.csv").exists()
+
+
+def test_a_pattern_of_files_is_scored_as_one(run, tmp_path):
+    rows = list(tickets(30, seed=4))
+    for place in range(3):
+        write_csv(tmp_path / f"part-{place}.csv", rows[10 * place : 10 * place + 10], ["id", "message", "queue"])
+    whole = load(run).score(write_csv(tmp_path / "whole.csv", rows, ["id", "message", "queue"]))
+    parts = load(run).score(str(tmp_path / "part-*.csv"))
+    assert parts["examples"] == 30 and parts["scores"] == whole["scores"]
+
+
 def test_answers_are_never_written_over_their_inputs_nor_over_a_column(seqloom, run, tmp_path):
     asked = write_csv(tmp_path / "new.csv", [{"prediction": "x", "message": "a"}], ["prediction", "message"])
     code, _, error = seqloom("predict", run, "--file", asked, "--out", asked)
