@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from PIL import Image
 
 
 def write_reviews(path, rows=60):
@@ -100,3 +101,81 @@ def test_words_and_tags_are_shown_with_blanks_between_them(typed, tmp_path):
     (tmp_path / "words.conll").write_text("".join(f"the O\nman{n} B-X\n\n" for n in range(30)))
     out, _, code = typed("data", "tag", "data.train=words.conll")
     assert code == 0 and "source: the man0\n" in out and "target: O B-X\n" in out and "\\t" not in out
+
+
+def write_photos(folder):
+    for label, shade in {"pos": 200, "neg": 40}.items():
+        (folder / label).mkdir(parents=True)
+        for number in range(6):
+            Image.new("RGB", (9, 8), (shade, number, 0)).save(folder / label / f"{number}.png")
+    (folder / "pos" / "Thumbs.db").write_bytes(b"\0junk")
+    (folder / "neg" / ".DS_Store").write_bytes(b"\0junk")
+
+
+def test_what_lies_between_photos_is_not_read_and_said(typed, tmp_path):
+    write_photos(tmp_path / "photos")
+    out, _, code = typed("data", "classify", "data.train=photos", "data.source_type=image", "data.image_size=8")
+    assert code == 0 and "12 rows read" in out
+    assert "photos: not read, by their endings: 1 file, such as pos/Thumbs.db" in out
+
+
+def test_a_folder_of_photos_read_as_texts_says_the_setting_that_reads_them(typed, tmp_path):
+    write_photos(tmp_path / "photos")
+    _, err, code = typed("data", "classify", "data.train=photos")
+    assert code == 2 and err == "error: photos: the files are images: data.source_type=image reads images\n"
+
+
+def test_folders_of_training_and_test_are_not_taken_for_classes(typed, tmp_path):
+    for part in ("train", "test"):
+        for label in ("pos", "neg"):
+            (tmp_path / "aclImdb" / part / label).mkdir(parents=True)
+            for number in range(12):
+                (tmp_path / "aclImdb" / part / label / f"{number}.txt").write_text(f"a {label} film {number}")
+        (tmp_path / "aclImdb" / part / "labeledBow.feat").write_text("9 0:9\n")
+    _, err, code = typed("data", "classify", "data.train=aclImdb")
+    settings = ["data.train=aclImdb/train", "data.test=aclImdb/test"]
+    assert (
+        code == 2 and err == f"error: aclImdb: its folders are parts of the data, not classes: {' '.join(settings)}\n"
+    )
+    out, _, code = typed("data", "classify", *settings)
+    assert code == 0 and "test: 24 examples" in out
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "sentence"),
+    [
+        (
+            "t.csv",
+            "Text;Team\na;b\nc;d\n",
+            "data.source=1 data.target=2 choose columns, by number or by name",
+        ),
+        (
+            "t.csv",
+            "source,Team\na,b\nc,d\n",
+            "data.target=COLUMN says which one is meant",
+        ),
+        ("t.jsonl", '{"a": {"b": "x"}, "c": "y"}\n', "data.source=KEY data.target=KEY say which are meant"),
+    ],
+)
+def test_columns_that_nobody_named_are_asked_for(typed, tmp_path, name, content, sentence):
+    (tmp_path / name).write_text(content)
+    _, err, code = typed("data", "classify", f"data.train={name}")
+    assert code == 2 and err.endswith(f"; {sentence}\n")
+
+
+def test_the_column_of_times_is_asked_for(typed, tmp_path):
+    (tmp_path / "s.csv").write_text("Zeit,v\n2024-01-01,1\n2024-01-02,2\n")
+    _, err, code = typed("data", "forecast", "data.train=s.csv")
+    assert code == 2 and "data.time=COLUMN says which one has the times" in err
+
+
+def test_nearly_equal_sentences_are_warned_about_without_a_column_that_no_such_file_has(typed, tmp_path):
+    with open(tmp_path / "tags.conll", "w") as file:
+        for number in range(60):
+            for word in [*"the quick brown fox jumps over the lazy dog again and again".split(), f"n{number}"]:
+                print(word, "N" if len(word) > 3 else "O", file=file)
+            print(file=file)
+    out, _, code = typed("data", "tag", "data.train=tags.conll")
+    told = " ".join(out.split())
+    assert code == 0 and "nearly the same as one of training, such as 'the quick brown fox" in told
+    assert "data.group" not in told and "data.test names a file of others" in told

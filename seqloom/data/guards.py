@@ -18,6 +18,7 @@ from seqloom.data.formats.lines import read_lines
 from seqloom.data.formats.tables import list_paths, look_up
 from seqloom.data.headers import find_table
 from seqloom.data.likeness import compare_neighbors, find_near_duplicates
+from seqloom.data.pretokenized import SEPARATOR
 from seqloom.data.ragged import Rows, Texts
 from seqloom.data.schema import Schema
 from seqloom.data.sides import Side, take_raws
@@ -193,9 +194,13 @@ def _judge_draw(schema: Schema, raw: Mapping[str, Mapping[str, Side]], rows: Map
     drawn = np.concatenate(drawn_parts)
     near = find_near_duplicates(texts, drawn, rows["train"])
     if len(near) >= max(NEAR * min(len(drawn), LOOKED_AT), 3):
+        shown = texts[int(near[0])].replace(SEPARATOR, " ").strip()
+        way_out = "data.group=COLUMN keeps together what belongs together"
+        if data.train and not find_table(data)[0]:  # only tables have columns
+            way_out = "a score on them says partly what was memorized, and data.test names a file of others"
         yield (
             f"at least {len(near):,} of {len(drawn):,} validation and test examples are nearly the same as one of "
-            f"training, such as {texts[int(near[0])]!r:.60}: data.group=COLUMN keeps together what belongs together"
+            f"training, such as {shown!r:.60}: {way_out}"
         )
     if alike := compare_neighbors(texts, np.sort(np.concatenate([drawn, rows["train"]]))):
         yield (

@@ -278,7 +278,8 @@ def read_folders(files: Sequence[str], schema: Schema, skipped: SkippedRows) -> 
     if list(schema.sides) != ["source", "target"] or schema.task != "classify":
         raise DataError("this is a folder, whose folders would be classes: only classify reads those", files[0])
     scaling = Scaling(make_image_reading(schema).size)
-    for item in read_classes(files[0], make_file_reader(schema, skipped.notes, scaling), skipped.notes):
+    endings = schema.sides["source"].field.endings
+    for item in read_classes(files[0], make_file_reader(schema, skipped.notes, scaling), skipped.notes, endings):
         yield item if isinstance(item, Fault) else ((item.content, item.label), item.file, 0)
     skipped.notes += [f"{files[0]}: {note}" for note in scaling.describe()]
 

@@ -1,7 +1,7 @@
 """A folder whose folders are classes: pos/ and neg/ with a text, an image or a sound a file."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,6 +11,7 @@ from seqloom.data.formats.sounds import is_sound
 from seqloom.errors import DataError
 
 UNLABELED = frozenset(["unsup", "unsupervised", "unlabeled", "unlabelled"])  # folders of no class
+PARTS = ("train", "validation", "test")
 IMAGES = frozenset([".jpg", ".jpeg", ".png", ".gif", ".bmp", ".webp", ".ppm"])
 
 
@@ -25,17 +26,31 @@ class ClassFile(NamedTuple):
     file: str
 
 
-def list_classes(folder: str, notes: list[str]) -> dict[str, list[Path]]:
-    """The files of each class, both in the order of their names; what is not read is noted."""
+def list_classes(folder: str, notes: list[str], endings: Collection[str] = ()) -> dict[str, list[Path]]:
+    """The files of each class, both in the order of their names; what is not read is noted. With endings, only files
+    whose names end so are read: a folder of photos has thumbnails and notes between them."""
     root = Path(os.path.expanduser(folder))
-    inside = sorted(path for path in root.iterdir() if not path.name.startswith("."))
+    inside = _list_folder(root)
     left = [path.name for path in inside if path.is_dir() and path.name.lower() in UNLABELED]
     folders = [path for path in inside if path.is_dir() and path.name not in left]
-    files_by_class = {path.name: sorted(one for one in path.iterdir() if one.is_file()) for path in folders}
+    _refuse_parts(folder, folders)
+    all_by_class = {path.name: [one for one in _list_folder(path) if one.is_file()] for path in folders}
+    files_by_class = {
+        name: [one for one in files if not endings or one.suffix.lower() in endings]
+        for name, files in all_by_class.items()
+    }
+    unread = [one for name, files in all_by_class.items() for one in files if one not in set(files_by_class[name])]
     files_by_class = {name: files for name, files in files_by_class.items() if files}
     if len(files_by_class) < 2:
         there = ", ".join(files_by_class) or "none"
-        raise DataError(f"a folder of classes has a folder for each of at least two classes; there is {there}", folder)
+        what = f" with files that end in {', '.join(sorted(endings))}" if unread else ""
+        raise DataError(
+            f"a folder of classes has a folder{what} for each of at least two classes; there is {there}", folder
+        )
+    if not endings:
+        _refuse_others(folder, [one for files in files_by_class.values() for one in files])
+    if unread:
+        notes.append(f"{folder}: not read, by their endings: {_name_files(unread, root)}")
     if left:
         notes.append(f"{folder}: {', '.join(left)} was not read, as it names no class")
     if loose := sum(path.is_file() for path in inside):
@@ -45,9 +60,34 @@ def list_classes(folder: str, notes: list[str]) -> dict[str, list[Path]]:
     return files_by_class
 
 
-def read_classes(folder: str, read: Callable[[Path], Any], notes: list[str]) -> Iterator[ClassFile | Fault]:
+def _list_folder(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+
+
+def _name_files(files: Sequence[Path], root: Path) -> str:
+    return f"{format_count(len(files), 'file')}, such as {files[0].relative_to(root)}"
+
+
+def _refuse_others(folder: str, files: Sequence[Path]) -> None:
+    """Folders of images or sounds that are to be read as texts."""
+    for what, belongs in (("image", is_image), ("sound", is_sound)):
+        if 2 * sum(map(belongs, files)) > len(files):
+            raise DataError(f"the files are {what}s: data.source_type={what} reads {what}s", folder)
+
+
+def _refuse_parts(folder: str, folders: Sequence[Path]) -> None:
+    """A folder with folders for training and test, each with those of the classes, as sets are handed around."""
+    parts = [path.name for path in folders if sum(one.is_dir() for one in _list_folder(path)) > 1]
+    if "train" in parts:
+        settings = " ".join(f"data.{name}={os.path.join(folder, name)}" for name in PARTS if name in parts)
+        raise DataError(f"its folders are parts of the data, not classes: {settings}", folder)
+
+
+def read_classes(
+    folder: str, read: Callable[[Path], Any], notes: list[str], endings: Collection[str] = ()
+) -> Iterator[ClassFile | Fault]:
     """Every file, read as said, with the name of its folder."""
-    for label, files in list_classes(folder, notes).items():
+    for label, files in list_classes(folder, notes, endings).items():
         for path in files:
             content = read(path)
             yield content if isinstance(content, Fault) else ClassFile(content, label, str(path))

@@ -48,8 +48,10 @@ class Fault:
     sentence: str
     file: str
     line: int = 0  # 0: it is the file as a whole
+    remedy: str = ""  # what mends it, said instead of leaving rows out
 
     def error(self, way_out: str = "") -> DataError:
+        way_out = way_out and (self.remedy or way_out)
         return DataError(self.sentence + (f"; {way_out}" if way_out else ""), self.file, self.line or None)
 
     def place(self, name: str) -> str:

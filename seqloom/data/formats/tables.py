@@ -15,7 +15,7 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import PurePath
@@ -44,6 +44,7 @@ PAIRS = ("lines", "idx", "sheets")  # formats whose source and target stand in f
 ESCAPED = re.compile("[\0\ud800-\udfff]")  # what JSON can write in escapes and text cannot hold
 ARRAY = "an array of objects becomes such a file with pandas.read_json(…).to_json(…, orient='records', lines=True)"
 ABSENT = object()  # in place of a value that is not there; a null is there
+TIME = "date"  # what the built-in recipes call the column of times
 SHOWN_NAMES = 20  # of the columns in a sentence
 
 Item = TypeVar("Item")
@@ -244,9 +245,9 @@ def _pick_values(record: dict[str, object], reading: Reading, file: str, whole: 
     for name in reading.columns:
         value = look_up(record, name)
         if value is ABSENT:
-            return Fault(
-                f"no {name!r}", f"the object has no {name!r}; {suggest_names(name, list_paths(record))}", file, line
-            )
+            keys = list_paths(record)
+            sentence, remedy = f"the object has no {name!r}; {suggest_names(name, keys)}", suggest_setting(name, keys)
+            return Fault(f"no {name!r}", sentence, file, line, remedy.removeprefix("; "))
         if value is None and name in reading.blank:
             value = ""
         if isinstance(value, bool):
@@ -299,10 +300,22 @@ def find_column(name: str, names: list[str], file: str, line: int | None) -> int
     numbers = [str(number) for number in range(1, len(names) + 1)]
     if name in numbers:
         return numbers.index(name)
-    unnamed = name in PAIR and not set(PAIR) & set(names) and len(names) > 1  # nobody said which columns are meant
-    hint = "; data.source=1 data.target=2 choose columns by number" if unnamed else ""
+    hint = suggest_setting(name, names, "data.source=1 data.target=2 choose columns, by number or by name")
     hint += "; FILE.xlsx#SHEET reads another sheet" if file.lower().endswith(".xlsx") else ""
     raise DataError(f"there is no column {name!r}; {suggest_names(name, names)}{hint}", file, line)
+
+
+def suggest_setting(
+    name: str, names: Collection[str], both: str = "data.source=KEY data.target=KEY say which are meant"
+) -> str:
+    """The setting that chooses a column which nobody has named, and which the table does not have by itself."""
+    if name == TIME:
+        return "; data.time=COLUMN says which one has the times"
+    if name not in PAIR or len(names) < 2:
+        return ""
+    if set(PAIR) & set(names):
+        return f"; data.{name}=COLUMN says which one is meant"
+    return f"; {both}"
 
 
 def suggest_names(name: str, names: list[str]) -> str:
