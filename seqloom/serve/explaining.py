@@ -7,7 +7,13 @@ from .models import Model
 
 
 def explain(model: Model, raw: Any, answer: str | None, step: int | None) -> dict[str, Any]:
-    """Which elements spoke for the answer, by every method, each with its faithfulness, the best first."""
+    """Which elements spoke for the answer, by every method, each with its faithfulness, the best first.
+
+    The answer of a run that writes on is what comes next: of text and answer, the last token is asked about.
+    """
+    if model.writes_text and answer and step is None:
+        raw, answer = raw + answer, None
+        step = model.count_tokens(raw) - 1
     looked = model.look(raw, answer)
     methods = []
     for one, trust in looked.measure("attribution", step):

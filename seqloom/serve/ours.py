@@ -30,7 +30,10 @@ class ExplainRequest(BaseModel):
     )
     run: str = Field(description="The name of a run.")
     input: Given = Field(description="A text, [text, tag], or an array of numbers with null as gaps.")
-    answer: str | None = Field(default=None, description="The answer to explain; the model's own if not given.")
+    answer: str | None = Field(
+        default=None,
+        description="The answer to explain, the model's own if not given; of a run that writes on, what comes next.",
+    )
     step: int | None = Field(
         default=None, ge=0, le=10_000, description="One element of the answer; all of it if not given."
     )

@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+from ..counts import format_count
 from ..errors import DataError
 from ..runs.json_output import to_line
 from .oip_requests import OUTPUTS, InputTensor
@@ -13,9 +14,9 @@ def rows_of(sent: InputTensor) -> list[Any]:
     shape, count = sent.shape, math.prod(sent.shape)
     flat = list(flatten_data(sent.data))
     if sent.name != "input" or not shape or len(flat) != count or not shape[0]:
-        actual = f"named {sent.name!r} of shape {shape} with {len(flat)} elements"
+        actual = f"named {sent.name!r}, of shape {shape}, with {format_count(len(flat), 'value')}"
         raise DataError(
-            f"the tensor is {actual}, but one named 'input' was expected, of shape [inputs, …], and as many"
+            f"the tensor is {actual}, but one named 'input' was expected, of shape [inputs, …], with as many values"
         )
     kind = str if sent.datatype == "BYTES" else (int, float, bool, type(None))
     if not all(isinstance(one, kind) for one in flat):

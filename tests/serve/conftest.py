@@ -60,6 +60,14 @@ def train_all(folder: Path, data: Path) -> None:
     list(train(Recipe.of({"task": "caption"}).override(*pictures, *caption), folder / "caption"))
     draw = "data.source_tokenizer=words", "data.square=2", "search.beam_size=1", "model.kind=gru"
     list(train(Recipe.of({"task": "draw"}).override(*pictures, *draw), folder / "draw"))
+    list(train(Recipe.read("transcribe", *FEW), folder / "notes"))
+    filled = (
+        f"data.train={data / 'text.txt'}",
+        "data.target_tokenizer=words",
+        "data.vocabulary_size=0",
+        "data.window=16",
+    )
+    list(train(Recipe.read("pretrain", *filled, "model.depth=1", *FEW), folder / "body"))
 
 
 def paint(folder: Path) -> None:

@@ -36,7 +36,7 @@ def browser():
 def site(runs, tmp_path_factory):
     """A server of some of the runs, of one whose labels are markup, and of one that trains right now."""
     folder = tmp_path_factory.mktemp("site") / "runs"
-    for name in ("text", "backwards", "mood", "tags", "walk", "tune", "caption", "draw"):
+    for name in ("text", "backwards", "mood", "tags", "walk", "tune", "caption", "draw", "notes", "body"):
         shutil.copytree(runs / name, folder / name)
     evil = [(text + f" {EVIL}", EVIL if label == "glad" else "sad & <low>") for text, label in LABELED]
     recipe = Recipe.of({"task": "classify"}).override(*FEW, "data.source_tokenizer=words")
@@ -106,7 +106,7 @@ def test_the_first_page_shows_every_run_with_its_baselines(browser, site):
     with opened(browser, site) as page:
         cards = page.locator(".card")
         cards.first.wait_for()
-        assert cards.count() == 10
+        assert cards.count() == 12
         mood = cards.filter(has=page.get_by_role("link", name="mood"))
         assert "this run" in mood.inner_text() and "most frequent" in mood.inner_text()
         assert "training now" in cards.filter(has=page.get_by_role("link", name="live")).inner_text()
@@ -144,6 +144,8 @@ TYPED = {
     "tune": ("X:1\nM:4/4\nL:1/8\nK:D\n|:DEFG ABAB|", "#temperature"),
     "draw": ("a red square", "canvas"),
     "caption": (None, ".answer"),  # which is picked, not typed
+    "notes": (None, ".chips"),
+    "body": ("7 green ___ hanging", ".answer"),
 }
 
 
@@ -151,7 +153,7 @@ def give(page, run):
     """Type what the run is asked, or wait for the test example that is picked at first."""
     typed = TYPED[run][0]
     if typed is None:
-        page.locator("img.pixels").first.wait_for()
+        page.locator("section[aria-label=Input] .pixels").first.wait_for()
     else:
         page.get_by_label("Type or paste").fill(typed)
 
@@ -524,3 +526,100 @@ def test_words_of_the_page_are_no_secrets_of_the_machine(site):
     for path in ("/runs", "/runs/mood", "/runs/mood/examples", "/docs"):
         told = urllib.request.urlopen(site.url + path).read().decode()
         assert str(site.folder.parent) not in told
+
+
+def test_every_score_and_baseline_is_explained_in_words(browser, site):
+    """Of every task, whatever stands beside its bars; and the rest of a card needs no knowledge of signs."""
+    with opened(browser, site) as page:
+        told = page.evaluate(
+            "async () => { const {glossary} = await import('/static/words.js');"
+            " const {runs} = await (await fetch('/runs')).json(); return runs.map(run => [run.name, run.network,"
+            " Object.keys(run.scores), Object.values(run.scores).flatMap(one => Object.keys(one.baselines)),"
+            " [...glossary(run.scores).querySelectorAll('strong')].map(one => one.textContent)]); }"
+        )
+        assert {name for name, *_ in told} >= set(TYPED)
+        for name, _, scores, baselines, explained in told:
+            bare = {score.partition(" (")[0].partition(" of ")[0] for score in scores}
+            assert bare | set(baselines) == set(explained), name
+        page.locator(".card", has=page.get_by_role("link", name="mood")).get_by_text("of size 16, 1 layer").wait_for()
+        page.goto(f"{site.url}/#/runs/mood/training")
+        page.get_by_text("What do these words mean?").click()
+        page.get_by_text("most frequent: always the commonest answer of training.").wait_for()
+
+
+def test_what_real_examples_reach_is_no_baseline(browser, site):
+    score = {"value": 1, "interval": [0.9, 1.1], "better": "higher", "scale": "0 to 2"}
+    with opened(browser, site) as page:
+        verdict = (
+            "async score => { const {scores} = await import('/static/runs.js');"
+            " return scores({scores: {score}}).flat(9).map(one => one?.textContent).filter(Boolean).join('|'); }"
+        )
+        for baselines, says in {
+            ("real images", 2.0): "better than every baseline",
+            ("most frequent", 2.0): "worse than the best baseline",
+        }.items():
+            others = {"chance": 0.5} | dict([baselines])
+            assert says in page.evaluate(verdict, score | {"baselines": others})
+
+
+def test_rows_of_many_numbers_are_drawn(browser, site):
+    """Nobody reads 64 columns of a sound; they are there for those who want to change them."""
+    with opened(browser, site, "#/runs/notes") as page:
+        drawn = page.locator("section[aria-label=Input] canvas")
+        drawn.wait_for()
+        area = page.get_by_label("Type or paste")
+        rows = area.input_value().split("\n")
+        assert (
+            drawn.evaluate("one => [one.width, one.height]") == [len(rows), len(rows[0].split(","))]
+            and not area.is_visible()
+        )
+        page.get_by_text("The numbers, to change them").click()
+        area.fill("\n".join(rows[:5]))
+        page.wait_for_function("() => document.querySelector('section[aria-label=Input] canvas').width === 5")
+
+
+def test_of_a_text_the_next_token_is_explained(browser, site):
+    with opened(browser, site, "#/runs/text") as page:
+        page.get_by_label("Type or paste").fill("7 green bot")
+        told = "() => [document.querySelector('.bars .name')?.innerText, ...document.querySelectorAll('button')]"
+        page.wait_for_function(
+            f"told => ({told})().slice(1).some(one => one.innerText === `Why “${{({told})()[0]}}”?`)"
+        )
+        with page.expect_request(lambda one: one.url.endswith("/explain")) as asked:
+            page.get_by_role("button", name="Why “").click()
+        token = asked.value.post_data_json["answer"]
+        page.get_by_text(f"Blue spoke for “{token}” as what comes next").first.wait_for()
+        page.get_by_text("What is faithfulness?").first.click()
+        assert page.get_by_role("button", name="Draw that test").count() == 0  # which would be that of the whole text
+
+
+@pytest.mark.parametrize(
+    ("run", "says", "drawn"),
+    [("mood", "probability", ".bars .value"), ("walk", "next", ".mark-line path[stroke-dasharray]")],
+)
+def test_a_pull_shows_what_has_moved(browser, site, run, says, drawn):
+    """Of labels how far each has moved, of a forecast both."""
+    with opened(browser, site, f"#/runs/{run}/pull") as page:
+        give(page, run)
+        place = page.locator("#place")
+        place.wait_for()
+        names = place.locator("option").all_inner_texts()
+        place.select_option(label=next(one for one in names if one.startswith("hidden state")))
+        page.get_by_text("multiplied by").wait_for()
+        page.locator("#value").fill("0")
+        now = page.locator(".answer strong")
+        now.wait_for()
+        assert says in now.inner_text()
+        page.locator(drawn, has_text="was" if run == "mood" else None).first.wait_for(state="attached")
+
+
+def test_of_tags_those_that_a_pull_has_moved_are_told(browser, site):
+    words = ["good", "film", "a"]
+    before, after = ([{"words": words, "tags": tags}] for tags in (["A", "B", "C"], ["A", "D", "C"]))
+    with opened(browser, site) as page:
+        told = (
+            "async ([before, after]) => { const {moved} = await import('/static/answers.js');"
+            " return [moved(before, after)].flat().map(one => one.textContent ?? one).join(''); }"
+        )
+        assert page.evaluate(told, [before, after]) == "film: B → D (1 of 3 tags)"
+        assert page.evaluate(told, [before, before]) == "the same tags, a little more or less sure"

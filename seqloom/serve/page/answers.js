@@ -58,15 +58,38 @@ export function brief(predictions) {
   const best = predictions[0];
   if (!best) return "no answer";
   if (best.pixels) return canvasOf(best.pixels);
-  if (best.probability !== undefined) return `${best.tags?.join(" ") ?? visible(best.output)} (${percent(best.probability)})`;
+  if (best.tags) return best.tags.join(" ");
+  if (best.probability !== undefined) return `${visible(best.output)} (probability ${percent(best.probability)})`;
   if (best.values) return Object.entries(best.values).map(([name, values]) => `${name}: next ${number(values[0])}, after ${values.length} steps ${number(values.at(-1))}`).join("; ");
   if (best.value !== undefined) return number(best.value);
-  return `${visible(best.output)} (${percent(Math.exp(best.score))})`;
+  return `${visible(best.output)} (probability ${percent(Math.exp(best.score))})`;
 }
 
-export function canvasOf(pixels) {
-  const height = pixels.length, width = pixels[0].length, canvas = el("canvas", {class: "pixels", width, height, role: "img",
-    "aria-label": "the image that was drawn"});
+// What an answer has become, beside what it was: of tags only those that differ, of labels how far each has moved.
+export function moved(before, after) {
+  const [was, is] = [before[0], after[0]];
+  if (!was?.tags || !is?.tags) return brief(after);
+  const other = is.tags.flatMap((tag, at) => tag === was.tags[at] ? [] : [`${visible(is.words[at] ?? String(at + 1))}: ${was.tags[at]} → ${tag}`]);
+  return other.length ? [other.join(", "), el("span", {class: "soft small"}, ` (${other.length} of ${is.tags.length} tags)`)] : "the same tags, a little more or less sure";
+}
+
+// The same drawn, where there is something to draw: bars of labels before and after, or both forecasts.
+export async function showMove(place, before, after, input) {
+  const [was, is] = [before[0], after[0]];
+  if (is?.quantiles) {
+    const chart = el("div", {class: "wide chart", tabindex: "0", role: "region", "aria-label": "The forecast with the pull and without it"});
+    fill(place, el("p", {class: "soft small"}, "Orange: the forecast with the pull. Green: without it."), chart);
+    return forecastChart(chart, is, input, was.values);
+  }
+  const chances = answers => new Map(answers[0]?.probabilities ? Object.entries(answers[0].probabilities) : answers.map(one => [one.output, one.probability]));
+  if (is?.tags || is?.tokens || is?.pixels || is?.probability === undefined) return fill(place);
+  const [old, now] = [chances(before), chances(after)];
+  fill(place, bars([...now].map(([name, value], at) => ({name, value, own: at === 0,
+    label: `${percent(value)}${old.has(name) ? `, was ${percent(old.get(name))}` : ""}`})), 1));
+}
+
+export function canvasOf(pixels, says = "the image that was drawn") {
+  const height = pixels.length, width = pixels[0].length, canvas = el("canvas", {class: "pixels", width, height, role: "img", "aria-label": says});
   const context = canvas.getContext("2d"), data = context.createImageData(width, height);
   pixels.flat().forEach((pixel, place) => {
     const [red, green, blue] = Array.isArray(pixel) ? (pixel.length === 3 ? pixel : [pixel[0], pixel[0], pixel[0]]) : [pixel, pixel, pixel];
@@ -78,7 +101,13 @@ export function canvasOf(pixels) {
 
 async function showForecast(place, best, input, ahead, unread) {
   const chart = el("div", {class: "wide chart", tabindex: "0", role: "region", "aria-label": "The series and its forecast"});
-  fill(place, el("p", {}, `Blue: what was read. Orange: the forecast, with the interval that it should lie in.${ahead ? " Green: what really came." : ""}`
+  fill(place, el("p", {}, `Blue: what was read. Orange: the forecast${band(best)}.${ahead ? " Green: what really came." : ""}`
     + `${input.flat().includes(null) ? " Red: a value is missing." : ""}`), chart, unread);
   await forecastChart(chart, best, input, ahead);
+}
+
+// The widest band of a forecast, in words.
+function band(best) {
+  const levels = Object.keys(Object.values(best.quantiles)[0] ?? {}).map(Number), low = Math.min(...levels), high = Math.max(...levels);
+  return low < high ? `, with the band that the truth should lie in ${percent(high - low)} of the time` : "";
 }

@@ -29,7 +29,7 @@ export function number(value) {
   return value.toLocaleString("en", {maximumSignificantDigits: 4});
 }
 
-export const percent = value => `${(100 * value).toFixed(value < 0.0995 ? 1 : 0)} %`;
+export const percent = value => value > 0 && value < 0.0005 ? "< 0.1 %" : `${(100 * value).toFixed(value < 0.0995 ? 1 : 0)} %`;
 
 // A token that can be seen: blanks and line ends are drawn, those with a meaning of their own are called by it.
 const SPECIALS = {"<pad>": "(padding)", "<unk>": "(unknown)", "<sos>": "(start)", "<start>": "(start)", "<eos>": "(end)"};

@@ -15,7 +15,7 @@ export async function showGuess(place, run, signal) {
   const body = el("section", {class: "guess"});
   let seed = Math.floor(Math.random() * 2 ** 31);
   fill(place, el("p", {}, "Guess what comes next, piece by piece, in a text that neither you nor the model has seen. You have five tries for each. ",
-    "At the end your bits a character stand beside the model's and those of counted n-grams: the fewer, the better."), body);
+    "Your bits a character stand beside the model's and those of counted n-grams. A bit is the answer to one yes-or-no question: whoever knows better what comes needs fewer."), body);
   await begin();
 
   async function begin() {

@@ -29,7 +29,7 @@ function lay(place, map, image) {
   const chips = (names, touched, tiles = null) => names.map((token, at) => {
     const ink = el("span", {class: "ink", "aria-hidden": "true"});
     const look = () => touched(at);
-    return el("button", {type: "button", class: "chip", onmouseenter: look, onfocus: look, onclick: look}, ink,
+    return el("button", {type: "button", class: tiles && token === END ? "chip end" : "chip", onmouseenter: look, onfocus: look, onclick: look}, ink,
       tiles && token !== END ? tiles.cut(at) : el("span", {class: "word"}, visible(token)));
   });
   const paint = (some, weights) => some.forEach((chip, at) => {

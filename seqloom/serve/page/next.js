@@ -38,7 +38,7 @@ export function showNext(place, run, told, form, signal) {
     }
   }}, run.task === "music" ? "Write a tune from here" : "Write on from here");
   fill(place, el("h2", {}, "What comes next"), el("p", {class: "soft small"}, [
-    told.tokens.length > BARS ? `The ${BARS} likeliest of ${told.tokens.length.toLocaleString("en")} tokens.` : "All tokens, and how probable each is.",
+    told.tokens.length > BARS ? `The ${BARS} likeliest of ${told.tokens.length.toLocaleString("en")} tokens, and how probable each is.` : "All tokens, and how probable each is.",
     told.left_out > 0.001 ? ` ${percent(told.left_out)} belong to tokens that are never written or too rare to be sent; the bars leave them out.` : ""]),
   place_bars, el("div", {class: "row"}, el("label", {for: "temperature"}, "Temperature"), slider, said,
     el("span", {class: "soft small"}, "0 always takes the likeliest; above 1, rare ones come more often")),

@@ -1,7 +1,7 @@
 // Pull it: set a gate, a unit of a state or an attention weight of the trained model to another value, and see the answer
 // move. A pull holds for this page alone; the model stays as it is. The ledger keeps what each one did.
 
-import {brief} from "./answers.js";
+import {brief, moved, showMove} from "./answers.js";
 import {latest, post} from "./api.js";
 import {debounced, el, fill, number, table, visible} from "./dom.js";
 import {inputForm} from "./input.js";
@@ -26,8 +26,8 @@ export async function showPull(place, run, signal) {
   function controls(places) {
     const where = el("select", {id: "place"}, places.map((one, at) => el("option", {value: at}, one.name)));
     const step = el("select", {id: "step"}), unit = el("select", {id: "unit"}), head = el("select", {id: "head"});
-    const slider = el("input", {id: "value", type: "range", step: 0.01}), said = el("output"), moved = el("p", {class: "answer", "aria-live": "polite"});
-    const headRow = el("label", {for: "head"}, "head", head), was = el("span", {class: "soft small"}), now = el("p", {class: "soft"});
+    const slider = el("input", {id: "value", type: "range", step: 0.01}), said = el("output"), answer = el("p", {class: "answer", "aria-live": "polite"});
+    const how = el("label", {for: "value"}), drawn = el("div"), headRow = el("label", {for: "head"}, "head", head), was = el("span", {class: "soft small"}), now = el("p", {class: "soft"});
     const ask = latest(), sweeping = latest();
     let last = null;
 
@@ -42,7 +42,7 @@ export async function showPull(place, run, signal) {
     function pickPlace() {
       const one = chosen(), attention = one.kind === "attention";
       fill(step, attention ? null : el("option", {value: ""}, "every step"), one.steps.map((token, at) => el("option", {value: at}, `${at + 1}: ${visible(token)}`)));
-      fill(unit, attention ? null : el("option", {value: ""}, "all units"), one.units.map((token, at) => el("option", {value: at}, attention ? `${at + 1}: ${visible(token)}` : `unit ${at + 1}`)));
+      fill(unit, attention ? null : el("option", {value: ""}, "all units"), one.units.map((token, at) => el("option", {value: at}, attention ? `its look at ${at + 1}: ${visible(token)}` : `unit ${at + 1}`)));
       fill(head, attention ? one.values?.map((_, at) => el("option", {value: at}, `head ${at + 1}`)) : null);
       headRow.hidden = !attention || (one.values?.length ?? 1) < 2;
       step.value = attention ? "0" : "";
@@ -56,7 +56,9 @@ export async function showPull(place, run, signal) {
       slider.max = value === null && state ? 2 : 1;
       slider.value = value ?? 1;
       slider.dataset.was = slider.value;  // as the slider has it, in its own steps
-      was.textContent = value === null ? "all are multiplied with this; 1 changes nothing" : `it was ${number(value)}`;
+      how.textContent = value === null ? "multiplied by" : "set to";
+      was.textContent = value !== null ? `it was ${number(value)}${one.kind === "attention" ? "; the other weights share the rest" : ""}`
+        : `1 leaves ${state ? "it" : "the gate"} as it is, 0 ${state ? "wipes it out" : "closes it"}`;
       said.textContent = number(Number(slider.value));
       pull();
     }
@@ -70,11 +72,12 @@ export async function showPull(place, run, signal) {
         const before = told.before.predictions, after = told.after.predictions;
         fill(now, "Without the pull: ", el("strong", {}, brief(before)));
         const still = scaled ? value === 1 : value === Number(slider.dataset.was);
-        fill(moved, still ? "Nothing is changed yet: move the slider." : same(before, after) ? "The answer does not move." : ["Now: ", el("strong", {}, brief(after))]);
+        fill(answer, still ? "Nothing is changed yet: move the slider." : same(before, after) ? "The answer does not move." : ["Now: ", el("strong", {}, moved(before, after))]);
         last = [one.name, step.value === "" ? "every step" : visible(one.steps[asked.step]), unit.value === "" ? "all units" : one.kind === "attention"
           ? `to ${visible(one.units[asked.unit])}` : `unit ${asked.unit + 1}`, scaled ? `× ${number(value)}` : `${number(current() ?? NaN)} → ${number(value)}`, before, after];
         keep.disabled = still;
-      }, error => fill(moved, el("span", {class: "error"}, error.message)));
+        return showMove(drawn, before, after, given);
+      }, error => fill(answer, el("span", {class: "error"}, error.message)));
     }
 
     // Every gate and state once, closed from the first step to the last: where to begin.
@@ -84,7 +87,7 @@ export async function showPull(place, run, signal) {
         await sweeping(abort => post("/pull", {run: run.name, input: given, pulls: [{place: one.place, scale: 0}]}, abort), told => {
           rows.unshift([one.name, "every step", "all units", "× 0", told.before.predictions, told.after.predictions]);
           showLedger();
-        }, error => fill(moved, el("span", {class: "error"}, error.message)));
+        }, error => fill(answer, el("span", {class: "error"}, error.message)));
         if (!sweep.isConnected) return;  // another input, or another page
       }
       sweep.disabled = false;
@@ -95,14 +98,15 @@ export async function showPull(place, run, signal) {
     for (const one of [step, unit, head]) one.addEventListener("change", pickUnit);
     slider.addEventListener("input", debounced(pull, 80));
     const many = places.filter(one => one.kind !== "attention").length;
-    fill(body, el("h2", {}, "Pull"), many > 1 ? el("div", {class: "row"}, el("span", {}, `Not sure where? This model has ${many} gates and states.`), sweep) : null, el("div", {class: "row"}, el("label", {for: "place"}, "Where", where), el("label", {for: "step"}, "while it reads", step),
-      headRow, el("label", {for: "unit"}, "which", unit)),
-    el("div", {class: "row"}, el("label", {for: "value"}, "to"), slider, said, was), now, moved, el("div", {class: "row"}, keep));
+    fill(body, el("h2", {}, "Pull"), many > 1 ? el("div", {class: "row"}, el("span", {}, `Not sure where to begin? There are ${many} gates and states.`), sweep) : null,
+      el("div", {class: "row"}, el("label", {for: "place"}, "Where", where)),
+      el("div", {class: "row"}, el("label", {for: "step"}, "while it reads", step), headRow, el("label", {for: "unit"}, "in", unit)),
+      el("div", {class: "row"}, how, slider, said, was), now, answer, drawn, el("div", {class: "row"}, keep));
     pickPlace();
   }
 
   function showLedger() {
     fill(ledger, el("h2", {}, "What each pull did"), table(["where", "at", "which", "pulled", "answer before", "answer after"],
-      rows.map(row => [...row.slice(0, 4), brief(row[4]), same(row[4], row[5]) ? "the same" : brief(row[5])]), "ledger"));
+      rows.map(row => [...row.slice(0, 4), brief(row[4]), same(row[4], row[5]) ? "the same" : moved(row[4], row[5])]), "ledger"));
   }
 }

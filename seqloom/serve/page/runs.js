@@ -2,31 +2,40 @@
 
 import {get} from "./api.js";
 import {bars, el, fill, number} from "./dom.js";
+import {glossary, isReference, network} from "./words.js";
 
 const TASKS = {
   classify: "gives a sequence a label or a number", tag: "gives every element a tag",
   seq2seq: "turns one sequence into another", language: "writes text on", forecast: "forecasts a series",
   music: "writes music", caption: "tells what is on an image", draw: "draws an image from its name",
+  transcribe: "writes down what a sequence says", pretrain: "learns from text without labels",
 };
 const STATES = {trained: "trained", training: "training now", unfinished: "not finished"};
 
-export function about(run) {
-  const size = run.parameters ? `, ${run.parameters.toLocaleString("en")} parameters` : "";
+function purpose(run) {
   const title = (run.title || TASKS[run.task]).replace(/\.$/, "");
-  return [`${title.startsWith(`${run.task}:`) ? "" : `${run.task}: `}${title}.`, el("br"), `${run.network}${size}.`];
+  return `${title.startsWith(`${run.task}:`) ? "" : `${run.task}: `}${title}.`;
 }
 
+export function about(run) {
+  const size = run.parameters ? `, ${run.parameters.toLocaleString("en")} parameters` : "";
+  return [purpose(run), el("br"), `${network(run.network)}${size}.`];
+}
+
+// The score that says most to a person: in the unit of the data, where there is one.
+const main = scores => scores.find(([name]) => name.startsWith("MAE") && !name.endsWith("(scaled)")) ?? scores[0];
+
 // The scores of one run: a bar for the model and one for each baseline, and in words whether it beats them.
-export function scores(run, only = Infinity) {
+export function scores(run, short = false) {
   const found = Object.entries(run.scores);
   if (!found.length) return el("p", {class: "soft"}, "No final scores yet: they come when training ends.");
-  return found.slice(0, only).map(([name, score]) => {
+  return [(short ? [main(found)] : found).map(([name, score]) => {
     const others = Object.entries(score.baselines);
-    const rows = [{name: "this run", value: score.value, own: true, label: only === 1 ? number(score.value) : own(score)},
+    const rows = [{name: "this run", value: score.value, own: true, label: short ? number(score.value) : own(score)},
       ...others.map(([words, value]) => ({name: words, value, label: number(value)}))];
-    return [el("h3", {}, `${name} `, el("span", {class: "soft small"}, direction(score))), only === 1 ? null : el("p", {class: "soft small"}, `Scale: ${score.scale}.`), bars(rows),
-      verdict(score, others.map(([, value]) => value))];
-  });
+    return [el("h3", {}, `${name} `, el("span", {class: "soft small"}, direction(score))), el("p", {class: "soft small"}, `Scale: ${score.scale}.`), bars(rows),
+      verdict(score, others.filter(([words]) => !isReference(words)).map(([, value]) => value))];
+  }), short ? null : glossary(run.scores)];
 }
 
 const direction = score => ({higher: "higher is better", lower: "lower is better", nearer: "nearer to the right value is better"})[score.better];
@@ -54,7 +63,7 @@ export async function showRuns(place, signal) {
   const refused = Object.entries(told.refused);
   if (!told.runs.length) fill(place, firstRun(told.folder));
   else fill(place, el("h1", {}, "Runs"), el("p", {class: "soft"},
-    "Each is a trained model in a folder of its own. Open one to try it and to look inside."), cards(told.runs));
+    "Each is a trained model in a folder of its own. Open one to try it and to look inside. Beside its score stand baselines: simple answers that need no network."), cards(told.runs));
   if (refused.length) place.append(el("details", {}, el("summary", {}, refused.length === 1 ? "1 folder here is no run, or not yet" : `${refused.length} folders here are no runs, or not yet`),
     el("ul", {}, refused.map(([name, why]) => el("li", {}, el("code", {}, name), ": ", why)))));
   if (!told.runs.length || told.runs.some(run => run.state === "training")) renewLater(place, signal);
@@ -79,8 +88,8 @@ function cards(runs) {
   return [el("ul", {class: "cards"}, runs.map(run => el("li", {class: "card"},
     el("h2", {}, el("a", {href: `#/runs/${encodeURIComponent(run.name)}`}, run.name), " ",
       el("span", {class: `state ${run.state === "trained" ? "soft" : "good"}`}, STATES[run.state])),
-    el("p", {class: "small"}, `${run.task}: ${TASKS[run.task] ?? ""}`), el("p", {class: "soft small"}, run.network),
-    scores(run, 1), runs.length > 1 ? tick(run.name) : null))),
+    el("p", {class: "small"}, purpose(run)), el("p", {class: "soft small"}, network(run.network)),
+    scores(run, true), runs.length > 1 ? tick(run.name) : null))),
   bar];
 }
 

@@ -55,9 +55,9 @@ export async function showTraining(place, run, signal) {
   const result = el("section", {}), state = el("p", {role: "status"}), notes = el("div"), chart = el("div", {class: "wide chart", tabindex: "0",
     role: "region", "aria-label": "Loss by step"});
   fill(place, result, el("h2", {}, "How training went"),
-    el("p", {}, "Training and validation should fall together; where they part, the model learns by heart."), state, chart, notes);
+    el("p", {}, "The loss is how surprised the model is by the right answers: 0 is not at all. Training and validation should fall together; where they part, the model learns by heart."), state, chart, notes);
   const showScores = told => fill(result, el("h2", {}, "How good it is"), told.examples ? el("p", {class: "soft"},
-    `On ${told.examples.toLocaleString("en")} ${told.split} example${told.examples === 1 ? "" : "s"}.`) : null, scores(told));
+    `On ${told.examples.toLocaleString("en")} ${told.split} ${["language", "music", "pretrain"].includes(told.task) ? "text" : "example"}${told.examples === 1 ? "" : "s"}, which training has not seen.`) : null, scores(told));
   showScores(run);
   await follow(run.name, async (records, told) => {
     state.textContent = (told.state === "training" ? "Live: " : "") + progress(records, told);

@@ -3,7 +3,7 @@
 import {latest, post} from "./api.js";
 import {showAnswer} from "./answers.js";
 import {attentionWords} from "./attention.js";
-import {el, fill} from "./dom.js";
+import {el, fill, visible} from "./dom.js";
 import {inputForm, LONGEST, tooLong} from "./input.js";
 import {showNext} from "./next.js";
 import {viewer} from "./pictures.js";
@@ -51,7 +51,8 @@ export async function showTry(place, run, signal) {
       inside.hidden = tooLong(input);
       far.hidden = !inside.hidden;
       if (inside.hidden) return;
-      reasons.about(input, best, pixels && "this image");
+      const token = form.writes_text ? told.tokens[0] : null;  // of a text, what is expected next is explained
+      reasons.about(input, token ?? best, token ? `“${visible(token)}” as what comes next` : pixels && "this image", token && `Why “${visible(token)}”?`);
       await attention.update(input, best, form.example()?.picture, pixels);
       if (opened.open) views.update(input, best);
     }, error => { output.removeAttribute("aria-busy"); fill(output, el("p", {class: "error"}, error.message)); });

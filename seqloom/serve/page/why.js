@@ -5,25 +5,32 @@ import {el, fill, number, percent, visible} from "./dom.js";
 
 const WHOLE = "the whole answer";
 
+const called = about => /^[+]\d+$/.test(about) ? `the forecast ${about.slice(1)} step${about === "+1" ? "" : "s"} ahead` : `“${about}”`;
+
 // `drawn` opens the picture of how faithful the best method is.
 export function why(name, drawn) {
   const place = el("section"), told = el("div", {"aria-live": "polite"}), ask = latest();
   let input = null, answer = null, words = null;  // what the answer is called, if not by its own words
+  let next = false;  // whether it is what comes next, of which no picture is drawn
   const button = el("button", {disabled: true, onclick: () => {
     fill(told, el("p", {class: "soft"}, "Asking the model many times, with parts of the input taken away …"));
-    ask(signal => post("/explain", {run: name, input, answer}, signal), found => show({...found, answer: words ?? (found.about === WHOLE ? WHOLE : `“${found.about}”`)}), error => fill(told, el("p", {class: "error"}, error.message)));
+    ask(signal => post("/explain", {run: name, input, answer}, signal), found => show({...found, answer: words ?? (found.about === WHOLE ? WHOLE : called(found.about))}), error => fill(told, el("p", {class: "error"}, error.message)));
   }}, "Why this answer?");
   fill(place, el("div", {class: "row"}, button), told);
 
   function show(found) {
     const [best, ...others] = found.methods;
-    fill(told, method(found, best), faithfulness(drawn), others.length ? el("details", {}, el("summary", {}, `${others.length} other methods`),
+    fill(told, method(found, best), faithfulness(next ? null : drawn), others.length ? el("details", {}, el("summary", {}, `${others.length} other methods`),
       others.map(one => method(found, one))) : null);
   }
   return {
     place,
     reset: () => { fill(told); button.disabled = true; },
-    about: (given, said, called = null) => { [input, answer, words] = [given, said, called]; button.disabled = false; },
+    about: (given, said, called = null, question = null) => {
+      [input, answer, words, next] = [given, said, called, question !== null];
+      button.textContent = question ?? "Why this answer?";
+      button.disabled = false;
+    },
   };
 }
 
@@ -32,7 +39,7 @@ function faithfulness(drawn) {
     "So it is tested: the elements that it calls important are taken away one after another, the most important first, and the model is asked each time. ",
     "If the answer falls sooner than when elements are taken away in random order, the attribution has found what the model really goes by. ",
     "Near 0 or below, or beaten by random orders, it has not."),
-  el("div", {class: "row"}, el("button", {onclick: drawn}, "Draw that test")));
+  drawn ? el("div", {class: "row"}, el("button", {onclick: drawn}, "Draw that test")) : null);
 }
 
 function method(found, one) {
