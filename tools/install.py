@@ -14,7 +14,9 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV, LOG = ROOT / ".venv", ROOT / ".venv" / "install.log"
 PIP = [str(VENV / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "--no-input"]
 # Wheels only: what has to be built first may work here, by grace of a cache or a compiler, and fail elsewhere.
-INSTALL = [*PIP, "install", "--constraint", "constraints.txt", "--only-binary", ":all:"]
+# pip compiles on one core, which takes as long as all the rest of its work: it is done below, on all of them.
+INSTALL = [*PIP, "install", "--constraint", "constraints.txt", "--only-binary", ":all:", "--no-compile"]
+COMPILE = "import compileall, sysconfig; compileall.compile_dir(sysconfig.get_path('purelib'), quiet=2, workers=0)"
 
 
 def main(extras: str) -> None:
@@ -30,6 +32,7 @@ def main(extras: str) -> None:
     # the pinned version does it and not whatever is newest today.
     run_stage("PyTorch for the processor (some 200 MB)", [*INSTALL, "torch", "hatchling"])
     run_stage(f"seqloom and what it needs ({extras})", [*INSTALL, "--no-build-isolation", "--editable", f".[{extras}]"])
+    run_stage("compiling their code", [str(VENV / "bin" / "python"), "-c", COMPILE])
     run_stage("checking that the packages fit together", [*PIP, "check"])
     count = sum(1 for _ in (VENV / "lib").glob("python*/site-packages/*.dist-info"))
     print(f"Set up in {format_duration(time.monotonic() - began)}: {count} packages in {VENV}", flush=True)
