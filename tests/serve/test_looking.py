@@ -72,7 +72,7 @@ def test_what_comes_next_is_the_whole_distribution(client, offline):
     told = ask(client, "/next", run="text", input="7 green bot")
     run = offline("text")
     with torch.no_grad():
-        logits, _ = run.model(torch.tensor([run.task.writer.opening("7 green bot")]), run.model.initial_state(1))
+        logits, _ = run.model(torch.tensor([run.task.writer.encode_opening("7 green bot")]), run.model.initial_state(1))
     unknown = float(logits[0, -1].double().softmax(-1)[UNKNOWN])  # is no answer, and not listed
     assert told["left_out"] == pytest.approx(unknown, abs=1e-3) and unknown > 0.01
     assert sum(map(math.exp, told["logs"])) + told["left_out"] == pytest.approx(1, abs=1e-3)

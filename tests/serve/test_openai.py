@@ -82,7 +82,7 @@ def test_echo_tells_the_probabilities_of_prompt_and_text_the_first_is_null(clien
     assert len(told["tokens"]) == len(PROMPT) + 3 == len(ids)
     assert {len(values) for values in told.values()} == {len(ids)}
     assert told["token_logprobs"][0] is None and told["top_logprobs"][0] is None
-    logs = own_logs(run, [*run.task.writer.opening("")[: len(run.task.writer.opening("a")) - 1], *ids])[-len(ids) :]
+    logs = own_logs(run, [*run.task.writer.encode_opening("")[: len(run.task.writer.encode_opening("a")) - 1], *ids])[-len(ids) :]
     expected = [float(logs[place, token]) for place, token in enumerate(ids[1:])]
     assert told["token_logprobs"][1:] == pytest.approx(expected, abs=1e-4)
     for place, (log, others) in enumerate(zip(expected, told["top_logprobs"][1:], strict=True)):
@@ -100,8 +100,8 @@ def test_perplexity_by_echo_is_that_of_seqloom_score(client, offline, tmp_path):
     [choice] = complete(client, model="lines", prompt=text, echo=True, logprobs=0, max_tokens=0)["choices"]
     assert choice["text"] == text and choice["finish_reason"] == "length"
     logs = choice["logprobs"]["token_logprobs"][1:]
-    first = own_logs(run, run.task.writer.opening(""))[-1, run.task.target.encode(text)[0]]
-    end = own_logs(run, run.task.writer.opening(text))[-1, END]
+    first = own_logs(run, run.task.writer.encode_opening(""))[-1, run.task.target.encode(text)[0]]
+    end = own_logs(run, run.task.writer.encode_opening(text))[-1, END]
     assert math.exp(-(sum(logs) + float(first + end)) / (len(logs) + 2)) == pytest.approx(scored, rel=1e-5)
 
 

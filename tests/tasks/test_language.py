@@ -305,7 +305,7 @@ def test_an_answer_is_what_may_come_next(tmp_path):
     everything = run.predict("", beam=10**6)
     writes = run.task.writer
     with torch.no_grad():
-        logits, _ = run.model(*writes.read_prompt(run.model, [writes.opening("")]))
+        logits, _ = run.model(*writes.read_prompt(run.model, [writes.encode_opening("")]))
     unknown = float(logits[0, -1].double().softmax(-1)[UNKNOWN])  # which is never an answer
     assert math.isclose(sum(answer.probability for answer in everything), 1 - unknown, rel_tol=1e-6)
 

@@ -78,7 +78,7 @@ def test_what_is_given_is_read_and_not_counted(run_of):
 @pytest.mark.parametrize("name", ["text", "music"])
 def test_one_long_text_has_no_end_and_begins_behind_a_line(run_of, name):
     run, text = run_of(name), "cat" if name == "text" else "CDEF"
-    ids, opening = run.task.target.encode(text).tolist(), run.task.writer.opening("")
+    ids, opening = run.task.target.encode(text).tolist(), run.task.writer.encode_opening("")
     ids = ids if run.task.shape.one_text else [*ids, END]
     [found] = run.score_texts([text])
     assert found.logs == pytest.approx(all_at_once(run, opening, ids), abs=1e-4)
@@ -205,7 +205,7 @@ def test_a_beam_as_large_as_the_search_space_finds_the_best_texts(run_of):
     texts = [[], *([a] for a in numbers), *([a, b] for a in numbers for b in numbers)]
     worth = {}
     for ids in texts:
-        logs = all_at_once(run, run.task.writer.opening("the"), [*ids, END])
+        logs = all_at_once(run, run.task.writer.encode_opening("the"), [*ids, END])
         logs = logs if len(ids) < 2 else logs[:-1]  # there is no room for its end
         worth[tuple(ids)] = sum(logs) / len(logs) ** 0.5
     best = sorted(worth.values(), reverse=True)[:5]

@@ -126,7 +126,7 @@ def test_no_special_symbol_is_in_any_text_that_is_written_on(temperature, name):
     assert not SPECIAL & {one.output for one in answers}
     with torch.no_grad():
         writer = TextWriter(task)
-        logits, _ = model(*writer.read_prompt(model, [writer.opening("the")]))
+        logits, _ = model(*writer.read_prompt(model, [writer.encode_opening("the")]))
     unknown = float(logits[0, -1].double().softmax(-1)[UNKNOWN])
     assert sum(one.probability for one in answers) == pytest.approx(1 - unknown)
 
@@ -165,7 +165,7 @@ def test_probabilities_of_all_that_can_come_next_sum_to_one_without_padding_and_
     encoded = task.shape.encode([("the red cat",)])
     ids = [*encoded["target"][0].tolist(), END]
     with torch.no_grad():
-        read = torch.tensor([[*task.writer.opening(""), *ids[:-1]]])
+        read = torch.tensor([[*task.writer.encode_opening(""), *ids[:-1]]])
         features, _ = model.features(read, model.initial_state(1))
         raw = torch.nn.functional.linear(features, model.head.project.weight, model.head.project.bias)[0]
     possible = [number for number in range(len(task.target)) if number not in (PAD, START)]
@@ -179,7 +179,7 @@ def test_the_score_of_a_text_that_is_written_on_is_the_sum_of_its_tokens_when_th
     task, model = eager("language")
     [text] = task.writer.generate(model, "the red", SamplingOptions(12, temperature)).finish()
     ids = [task.target.symbols.index(token) for token in text.tokens]
-    last, state = task.writer.read_prompt(model, [task.writer.opening("the red")])
+    last, state = task.writer.read_prompt(model, [task.writer.encode_opening("the red")])
     [known] = score(model, last, state, [ids], end=END if text.finish == "end" else None, piece=100)
     assert text.logs == pytest.approx(known.logs, abs=1e-4)
     assert text.score == pytest.approx(sum(known.logs), abs=1e-4)
