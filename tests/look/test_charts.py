@@ -222,6 +222,16 @@ def test_gates_of_several_layers_over_a_long_input_can_be_zoomed_and_pointed_at(
         assert len(set(named) & set(param["views"])) == (4 if param["name"] == "cursor_0" else 1)
 
 
+@pytest.mark.parametrize("ending", [".png", ".svg"])
+def test_what_no_picture_can_hold_is_drawn_as_a_sign_for_it(tmp_path, ending):
+    tokens = ["a\x1e", "\x00", "\ufffe", "d"]
+    chart = attention_chart(AttentionMap(tokens, tokens, np.full((1, 4, 4), 0.25, np.float32), ["\x1b head"]))
+    drawn = save(chart, tmp_path / f"attention{ending}").read_bytes()  # the converter ended the process
+    assert (
+        drawn.startswith(b"\x89PNG") if ending == ".png" else all(sign in drawn.decode() for sign in ("a␞", "␀", "␛"))
+    )
+
+
 @pytest.mark.parametrize(
     ("ending", "beginning"), [(".html", b"<!DOCTYPE"), (".png", b"\x89PNG"), (".svg", b"<svg"), (".json", b"[")]
 )

@@ -197,6 +197,9 @@ const draw = () => vegaEmbed("#chart", {spec}, {{theme: dark.matches ? "dark" : 
 dark.addEventListener("change", draw);
 draw();
 </script>"""
+CONTROLS = {code: 0x2400 + code for code in range(32) if chr(code) not in "\t\n\r"} | dict.fromkeys(
+    (0xFFFE, 0xFFFF), 0xFFFD
+)
 IN_THE_DARK = """<style>@media (prefers-color-scheme: dark) {
 svg { background: #333333 } svg > rect:first-of-type { fill: #333333 }
 [class*="role-axis"] text, [class*="role-title"] text, [class*="role-legend"] text, [class*="role-header"] text {
@@ -231,9 +234,9 @@ def render(chart: "alt.TopLevelMixin | Drawing", ending: str) -> bytes:
         rows = {name: json.loads(text) for name, text in spec.get("datasets", {}).items()}  # for programs that read it
         return json.dumps(spec | {"datasets": rows}, ensure_ascii=False).encode()
     if ending == ".png":
-        return import_converter().vegalite_to_png(spec, scale=2)
+        return import_converter().vegalite_to_png(show_controls(spec), scale=2)
     if ending == ".svg":
-        svg = str(import_converter().vegalite_to_svg(spec))
+        svg = str(import_converter().vegalite_to_svg(show_controls(spec)))
         return svg.replace(">", f">{IN_THE_DARK}", 1).encode()
     inline = json.dumps(spec, ensure_ascii=False).replace("<", "\\u003c")  # no text of a chart may end its script
     return PAGE.format(title=_name(spec), script=make_library_tag(), body=EMBED.format(spec=inline)).encode()
@@ -244,10 +247,27 @@ def _render_drawing(drawing: Drawing, ending: str) -> bytes:
         return json.dumps(drawing.parts, ensure_ascii=False).encode()
     if ending == ".png":  # which has no theme to follow
         ground = '<rect width="100%" height="100%" fill="#ffffff"/>'
-        return import_converter().svg_to_png(drawing.svg.replace(MARKER, f"{ground}{MARKER}", 1), scale=2)
+        svg = drawing.svg.translate(CONTROLS)
+        return import_converter().svg_to_png(svg.replace(MARKER, f"{ground}{MARKER}", 1), scale=2)
     if ending == ".svg":
-        return drawing.svg.encode()
+        return drawing.svg.translate(CONTROLS).encode()
     return PAGE.format(title=escape(drawing.title), script="", body=drawing.svg).encode()
+
+
+def show_controls(part: Any) -> Any:
+    """A chart with a visible sign in place of every character that XML cannot hold, such as a byte of a cut letter: at
+    the first of them the converter takes the whole process with it."""
+    if isinstance(part, str):
+        return part.translate(CONTROLS)
+    if isinstance(part, list):
+        return [show_controls(one) for one in part]
+    if not isinstance(part, dict):
+        return part
+    shown = {show_controls(name): show_controls(one) for name, one in part.items() if name != "datasets"}
+    if "datasets" in part:  # each of them as a text of JSON
+        tables = part["datasets"].items()
+        shown["datasets"] = {name: json.dumps(show_controls(json.loads(text))) for name, text in tables}
+    return shown
 
 
 def _name(spec: dict[str, Any]) -> str:
