@@ -22,7 +22,7 @@ import numpy as np
 from ...arrays import Floats
 from ...data.cache import find_cache_folder
 from ...errors import MissingExtra, RunError
-from ..names import format_token
+from ..names import CONTROLS, format_token
 from .drawing import MARKER, Drawing
 
 if TYPE_CHECKING:
@@ -197,9 +197,6 @@ const draw = () => vegaEmbed("#chart", {spec}, {{theme: dark.matches ? "dark" : 
 dark.addEventListener("change", draw);
 draw();
 </script>"""
-CONTROLS = {code: 0x2400 + code for code in range(32) if chr(code) not in "\t\n\r"} | dict.fromkeys(
-    (0xFFFE, 0xFFFF), 0xFFFD
-)
 IN_THE_DARK = """<style>@media (prefers-color-scheme: dark) {
 svg { background: #333333 } svg > rect:first-of-type { fill: #333333 }
 [class*="role-axis"] text, [class*="role-title"] text, [class*="role-legend"] text, [class*="role-header"] text {
