@@ -172,10 +172,7 @@ def test_the_column_of_times_is_asked_for(typed, tmp_path):
 def test_nearly_equal_sentences_are_warned_about_without_a_column_that_no_such_file_has(typed, tmp_path):
     with open(tmp_path / "tags.conll", "w") as file:
         for number in range(60):
-            for word in [
-                *["the", "quick", "brown", "fox", "jumps", "over", "the", "lazy", "dog", "again", "and", "again"],
-                f"n{number}",
-            ]:
+            for word in f"the quick brown fox jumps over the lazy dog again and again n{number}".split():
                 print(word, "N" if len(word) > 3 else "O", file=file)
             print(file=file)
     out, _, code = typed("data", "tag", "data.train=tags.conll")
