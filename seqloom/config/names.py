@@ -51,7 +51,7 @@ ELSEWHERE = {
     "model.kernel_size": "kernel window filter_size",
     "model.tied": "tie_embeddings tie_weights weight_tying tie_word_embeddings",
     "train.learning_rate": "lr rate_max base_lr",
-    "train.batch_tokens": "batch batch_size per_device_train_batch_size max_tokens",
+    "train.batch_tokens": "batch_size per_device_train_batch_size max_tokens",
     "train.steps": "epochs num_epochs max_epochs n_epochs num_train_epochs max_steps iterations train_steps",
     "train.optimizer": "optim",
     "train.schedule": "scheduler lr_scheduler lr_scheduler_type",
