@@ -28,7 +28,6 @@ from .test_sessions import ROWS
 GIVEN = {"text": "7 green bot", "window": "7 green", "backwards": "abc", "mood": "a good film", "tags": "a good film"}
 GIVEN |= {"walk": ROWS[:8], "tune": "X:1\nM:4/4", "draw": "a red square"}
 GIVEN |= {"caption": np.full((8, 8, 3), 90).tolist(), "body": "7 green ___ hanging"}
-GIVEN |= {"notes": np.random.default_rng(0).normal(-10, 3, (12, 64)).round(2).tolist()}
 
 
 def ask(client, path, **body):

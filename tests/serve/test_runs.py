@@ -108,7 +108,8 @@ def test_of_a_text_that_is_written_on_the_answer_is_what_comes_next(client):
     """Its probability is that of the list of next tokens, and its shares are those of the longer text's last step."""
     told = client.post("/explain", json={"run": "text", "input": "7 gree", "answer": "n"}).json()
     expected = client.post("/next", json={"run": "text", "input": "7 gree"}).json()
-    assert told["log_probability"] == pytest.approx(expected["logs"][expected["tokens"].index("n")], abs=1e-3)
+    listed = expected["logs"][expected["tokens"].index("n")]  # where what is never written has no share
+    assert told["log_probability"] == pytest.approx(listed, abs=0.01)
     longer = client.post("/explain", json={"run": "text", "input": "7 green", "step": 6}).json()
     whole = client.post("/explain", json={"run": "text", "input": "7 green"}).json()
     assert told["methods"] == longer["methods"] != whole["methods"]

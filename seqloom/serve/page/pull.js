@@ -107,6 +107,6 @@ export async function showPull(place, run, signal) {
 
   function showLedger() {
     fill(ledger, el("h2", {}, "What each pull did"), table(["where", "at", "which", "pulled", "answer before", "answer after"],
-      rows.map(row => [...row.slice(0, 4), brief(row[4]), same(row[4], row[5]) ? "the same" : moved(row[4], row[5])]), "ledger"));
+      rows.map(row => [...row.slice(0, 4), row[4][0]?.tags ? `${row[4][0].tags.length} tags` : brief(row[4]), same(row[4], row[5]) ? "the same" : moved(row[4], row[5])]), "ledger"));
   }
 }
