@@ -82,7 +82,8 @@ def test_echo_tells_the_probabilities_of_prompt_and_text_the_first_is_null(clien
     assert len(told["tokens"]) == len(PROMPT) + 3 == len(ids)
     assert {len(values) for values in told.values()} == {len(ids)}
     assert told["token_logprobs"][0] is None and told["top_logprobs"][0] is None
-    logs = own_logs(run, [*run.task.writer.encode_opening("")[: len(run.task.writer.encode_opening("a")) - 1], *ids])[-len(ids) :]
+    encode_opening = run.task.writer.encode_opening
+    logs = own_logs(run, [*encode_opening("")[: len(encode_opening("a")) - 1], *ids])[-len(ids) :]
     expected = [float(logs[place, token]) for place, token in enumerate(ids[1:])]
     assert told["token_logprobs"][1:] == pytest.approx(expected, abs=1e-4)
     for place, (log, others) in enumerate(zip(expected, told["top_logprobs"][1:], strict=True)):
