@@ -4,6 +4,7 @@ import io
 import json
 import random
 import re
+import sys
 import threading
 
 import numpy as np
@@ -55,6 +56,16 @@ def test_at_80_columns_the_bar_and_the_time_left_stay(monkeypatch):
     shown = [line for line in lines if "75%" in line]
     assert shown and all("━" in line and re.search(r"\d:\d\d:\d\d", line) for line in shown)
     assert all(len(line) <= 80 and "loss 2.500" in line for line in shown)
+
+
+def test_at_80_columns_the_names_of_baselines_are_broken_between_words(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    names = ["score", "value", "95 % interval", "most frequent", "chance", "bag of pairs", "NB-SVM", "better is"]
+    terminal.show_table(names, [["accuracy", "1.000", "1.000 – 1.000", "0.350", "0.250", "1.000", "1.000", "higher"]])
+    out = capsys.readouterr().out
+    assert set(" ".join(names).split()) <= set(out.split()) and max(map(len, out.splitlines())) <= 80
 
 
 def test_several_runs_are_one_table_side_by_side(capsys):
