@@ -128,7 +128,8 @@ def show_page(text: str) -> None:
 def show_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str | None = None) -> None:
     """Texts as they are: none of them is markup, and what a terminal would obey is shown."""
     shown = None if title is None else escape_unprintable(title)
-    headers = (Column(name, min_width=max(map(len, name.split()), default=0)) for name in map(escape_unprintable, columns))
+    names = map(escape_unprintable, columns)
+    headers = (Column(name, min_width=max(map(len, name.split()), default=0)) for name in names)
     table = Table(*headers, title=shown, title_justify="left", box=box.SIMPLE_HEAD)  # names are broken between words
     for row in rows:
         table.add_row(*map(escape_unprintable, row))
