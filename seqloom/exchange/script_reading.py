@@ -60,7 +60,7 @@ def find(word):
     if word in NUMBERS or not WORDS.get("endings"):
         return NUMBERS.get(word, 1)
     shape = "A" if word[0].isupper() else "a" if any(map(str.isalpha, word)) else "."
-    shape, letters = "0" if any(map(str.isdigit, word)) else shape, word.lower()
+    shape, letters = "0" if any(map(str.isdecimal, word)) else shape, word.lower()
     longest = min(WORDS["longest"], len(letters))
     names = [f"{shape}…{letters[len(letters) - count:]}" for count in range(longest, -1, -1)]
     return next((NUMBERS[name] for name in names if name in NUMBERS), 1)

@@ -10,7 +10,7 @@ LEAST = 2  # words that have to share an ending
 
 def name_shape(word: str) -> str:
     """0 with a digit, . without letters, A with a capital in front, else a."""
-    if any(letter.isdigit() for letter in word):
+    if any(letter.isdecimal() for letter in word):
         return "0"
     if not any(letter.isalpha() for letter in word):
         return "."

@@ -216,7 +216,7 @@ def test_gates_of_several_layers_over_a_long_input_can_be_zoomed_and_pointed_at(
     chart = gates_chart([Trace(layer, WORDS[:100], gates, {}) for layer in ("forwards", "backwards")])
     assert save(chart, tmp_path / "gates.png").read_bytes().startswith(b"\x89PNG")
     spec = chart.to_dict()
-    named = [view["name"] for row in spec["vconcat"] for panel in row["hconcat"] for view in panel["layer"][:1]]
+    named = [view["name"] for row in spec["vconcat"] for panel in row["hconcat"] for view in panel["layer"][-1:]]
     assert len(set(named)) == 4
     for param in spec["params"]:  # the cursor is that of all panels, a zoom that of one
         assert len(set(named) & set(param["views"])) == (4 if param["name"] == "cursor_0" else 1)

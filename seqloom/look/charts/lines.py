@@ -97,17 +97,17 @@ def _band_panel(trace: Trace, name: str, words: str, label: str, domain: list[fl
         y=alt.Y("mean:Q", title=label, scale=scale)
     )
     width = min(420, max(160, 16 * len(trace.steps)))
+    # The layer of the cursor holds the zoom too, by a name of its own: in two layers, or by names that Altair makes up,
+    # they are confused where panels are several.
     zooming = zoom(f"{trace.name} {name}")
-    dots = base.mark_point(opacity=0).encode(y="mean:Q").properties(name=f"dots_{zooming}").add_params(cursor)
+    moves = [alt.selection_interval(name=zooming, bind="scales", encodings=["x"])] if len(trace.steps) > LABELS else []
+    dots = base.mark_point(opacity=0).encode(y="mean:Q").properties(name=f"dots_{zooming}").add_params(cursor, *moves)
     here = alt.condition(cursor, alt.value(1), alt.value(0))
     rule = base.mark_rule(color="#888888").encode(opacity=here)
     labels = base.mark_text(align="right", style="guide-label").encode(
         x=alt.value(width - 4), y=alt.value(10), text="said:N", opacity=here
     )
-    # Altair puts the zoom into the first layer: in another one than the cursor's it confuses them where panels are
-    # several, and by names that it makes up, the panels of alike layers.
-    chart = alt.layer(dots, band, line, rule, labels).properties(width=width, height=120)
-    return chart.interactive(name=zooming, bind_y=False) if len(trace.steps) > LABELS else chart
+    return alt.layer(band, line, rule, labels, dots).properties(width=width, height=120)
 
 
 def memory_path_chart(

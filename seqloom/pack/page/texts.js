@@ -100,19 +100,34 @@ function words(side) {
   }).map(token => numbers.get(token) ?? UNKNOWN);
 }
 
-function listed(side) {
+// The number of a word; of one that is not known, that of the longest ending that is.
+function finder(side) {
   const numbers = numbered(side.symbols);
-  return text => elements(lower(text, side)).map(word => numbers.get(word) ?? UNKNOWN);
+  return word => {
+    if (numbers.has(word) || !side.endings) return numbers.get(word) ?? UNKNOWN;
+    const [first] = word, letters = Array.from(word.toLowerCase());
+    const shape = /\p{Nd}/u.test(word) ? "0" : !/\p{L}/u.test(word) ? "." : /\p{Lu}/u.test(first) ? "A" : "a";
+    for (let count = Math.min(side.longest, letters.length); count >= 0; count--) {
+      const ending = numbers.get(`${shape}…${letters.slice(letters.length - count).join("")}`);
+      if (ending !== undefined) return ending;
+    }
+    return UNKNOWN;
+  };
+}
+
+function listed(side) {
+  const find = finder(side);
+  return text => elements(lower(text, side)).map(find);
 }
 
 function spelled(side) {
-  const numbers = numbered(side.words.symbols), letters = numbered(side.letters.symbols), half = Math.floor(side.longest / 2);
+  const find = finder(side.words), letters = numbered(side.letters.symbols), half = Math.floor(side.longest / 2);
   return text => {
     const known = elements(lower(text, side.words));
     return elements(text).map((word, place) => {
       const whole = Array.from(word);
       const cut = whole.length <= side.longest ? whole : [...whole.slice(0, side.longest - half), ...whole.slice(whole.length - half)];
-      const row = [numbers.get(known[place]) ?? UNKNOWN, ...cut.map(letter => letters.get(letter) ?? UNKNOWN)];
+      const row = [find(known[place]), ...cut.map(letter => letters.get(letter) ?? UNKNOWN)];
       return [...row, ...new Array(1 + side.longest - row.length).fill(0)];
     });
   };
