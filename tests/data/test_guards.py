@@ -184,7 +184,7 @@ def test_equal_sources_are_never_divided_unless_that_is_asked(tmp_path):
     write(tmp_path, [row | {"text": PLAIN[number % 60]["text"]} for number, row in enumerate(PLAIN)])
     parts, report = parts_of(tmp_path)
     assert not set(parts["train"]) & {*parts["validation"], *parts["test"]}
-    assert report.splits["test"].overlap == 0 and report.warnings == ()
+    assert report.splits["test"].overlap == 0 and not report.warnings
     apart, report = parts_of(tmp_path, "data.split_duplicates=apart")
     assert set(apart["train"]) & set(apart["test"])
     assert any("data.split_duplicates=together" in warning for warning in report.warnings)

@@ -411,6 +411,7 @@ def test_every_setting_changes_the_fingerprint(tmp_path, cache):
     for name, value in CHANGES.items():
         more = {"source": "2", "target": "1"} if name in ("source", "target") else {name: value}
         more |= {"folds": 5} if name == "fold" else {}
+        more |= {"source_type": "numbers"} if name in ("series", "decimal") else {}
         if name != "target":
             changes.append(base | more)
     schemas = [pairs(settings(**change)) for change in changes]
