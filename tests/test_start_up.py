@@ -129,10 +129,10 @@ def test_a_prediction_imports_only_what_it_needs(tmp_path):
 def test_the_shape_of_a_file_is_built_when_a_file_is_held_against_it():
     program = """
 import seqloom.tasks, seqloom.training.files
-from seqloom.schemas import Manifest, Shape, check_shape
+from seqloom.schemas import JsonShape, Manifest, check_shape
 
-built = lambda: [shape.__name__ for shape in Shape.__subclasses__() if shape.__pydantic_complete__]
-assert len(Shape.__subclasses__()) > 10
+built = lambda: [shape.__name__ for shape in JsonShape.__subclasses__() if shape.__pydantic_complete__]
+assert len(JsonShape.__subclasses__()) > 10
 assert built() == [], built()
 check_shape(Manifest, {"files": {}}, "manifest.json")
 assert built() == ["Manifest"], built()
