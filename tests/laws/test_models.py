@@ -352,8 +352,6 @@ def one_of_two(rank, file, name, found):
 
 @pytest.mark.parametrize("name", ["lstm-bahdanau-additive", "transformer-pre"])
 def test_two_processes_are_one(name, tmp_path):
-    import torch._dynamo  # noqa: F401 (or both of them would, for DDP, and take longer than to train)
-
     torch.manual_seed(0)
     losses, parameters = trained(GenerationObjective(writer(name, "lstm-both")), [training_batch()])
     arguments = tmp_path / "meet", name, tmp_path / "found"

@@ -18,8 +18,6 @@ def free_port() -> int:
 
 def together(count: int, act: Callable[[ProcessGroup], None], log: Path) -> None:
     """Let so many processes do this together; what goes wrong in one goes wrong here, with its trace."""
-    import torch._dynamo  # noqa: F401 (or every one of them would, for DDP, and take longer than to train)
-
     port, started = free_port(), []
     for rank in range(count):
         child = os.fork()
