@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from seqloom import stopping
+from seqloom.cli import main as command_line
 from seqloom.runs import folder as folders
 from seqloom.runs.run import train
-from seqloom.stopping import STOPPED, Interrupted, handle_signals
+from seqloom.stopping import STOPPED, Interrupted, Stop, handle_signals
 from seqloom.training import files
 from seqloom.training.checkpoints import Checkpoint, Checkpoints
 from seqloom.training.manifests import MANIFEST, check_manifest
@@ -243,3 +244,25 @@ def test_a_signal_at_any_hundredth_of_a_second_is_answered(recipe, tmp_path, num
     process.send_signal(signal.SIGTERM if number % 2 else signal.SIGINT)
     _, said = process.communicate(timeout=120)
     assert process.returncode == STOPPED and said.count("stopped") == 1, said
+
+
+@pytest.mark.parametrize("stopped", [True, False])
+def test_a_process_that_loses_the_first_one_to_a_signal_ends_as_quietly(monkeypatch, capsys, stopped):
+    """The first one may hear it earlier, and be gone while this one waits for it."""
+    monkeypatch.setattr(command_line, "GRACE", 5 if stopped else 0.01)
+    monkeypatch.setattr(command_line.launch, "is_first", lambda: False)
+    monkeypatch.setattr(command_line.os, "_exit", sys.exit)
+
+    def lose(names):
+        raise RuntimeError("connection closed by peer\nand more")
+
+    monkeypatch.setattr(command_line, "build_app", lose)
+    stop = Stop()
+    if stopped:
+        threading.Timer(0.05, stop.set).start()
+    with pytest.raises(SystemExit) as ended:
+        command_line.run_command(stop)
+    said = capsys.readouterr().err
+    assert (ended.value.code, said) == (
+        (STOPPED, "") if stopped else (1, "one of the processes ended: connection closed by peer\n")
+    )

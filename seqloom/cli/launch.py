@@ -59,8 +59,8 @@ def start(arguments: Sequence[str], processes: int, attempt: int) -> list[subpro
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     threads = str(max(1, count_cores() // processes))
-    # torch's own notes on how it was called are not for whoever trains.
-    shared = {"OMP_NUM_THREADS": threads, "TORCH_CPP_LOG_LEVEL": "ERROR"} | dict(os.environ)
+    # torch's own notes on how it was called are not for whoever trains; what fails is an exception beside its note.
+    shared = {"OMP_NUM_THREADS": threads, "TORCH_CPP_LOG_LEVEL": "FATAL"} | dict(os.environ)
     shared |= {
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": str(port),

@@ -13,6 +13,7 @@ from ..errors import SeqloomError
 from ..stopping import STOPPED, Interrupted, Stop, handle_signals
 from . import launch
 
+GRACE = 1.0  # seconds between the first process that hears a signal and the last
 # The name of each command, which is that of its function, and the module that has it: only what was typed is imported.
 COMMANDS = {
     "recipes": ".recipes",
@@ -100,6 +101,9 @@ def run_command(stop: Stop) -> None:
     except RuntimeError as error:
         if debug or launch.is_first():
             raise
+        stop.watched = True  # a signal ends this wait, and interrupts nothing
+        if stop.wait(GRACE):  # the first one heard the same signal before, and has told what is left
+            os._exit(STOPPED)
         # Most often the first process is gone, and has told why.
         print(f"one of the processes ended: {str(error).splitlines()[0]}", file=sys.stderr)
         raise SystemExit(1) from None
