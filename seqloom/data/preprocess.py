@@ -253,6 +253,7 @@ class _Writer:
             self._unknown += (
                 0 if unknown is None else int(counts[unknown] if unknown >= 0 else (values == unknown).sum())
             )
+            self._unknown += int(counts[len(counts) - self._field.suffixes :].sum())  # unknown, and read by an ending
 
     def finish(self) -> SideReport:
         self._ids.finish()

@@ -23,6 +23,7 @@ COLUMN_SEPARATOR = " | "  # between the columns of a source that has several
 class FittedField(Protocol):
     """A field that has learned from training rows: raw values to numbers."""
 
+    suffixes: int
     unknown: int | None
 
     @property

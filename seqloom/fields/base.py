@@ -72,6 +72,7 @@ class Field(ABC):
     dtype: np.dtype[Any]  # of the numbers, on disk
     shape: tuple[int, ...] = ()  # of one element
     unknown: int | None = None  # the number of what was never learned
+    suffixes: int = 0  # of the last symbols, which are what something unknown is read as
     symbols: tuple[str, ...] = ()  # by number, where numbers stand for symbols
     is_text: ClassVar[bool] = False  # whether a raw value is a text that a person can type
     is_image: ClassVar[bool] = False

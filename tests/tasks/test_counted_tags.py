@@ -152,6 +152,11 @@ def test_words_that_are_too_rare_for_the_vocabulary_are_read_by_their_endings():
     )
     numbers = {symbol: number for number, symbol in enumerate(task.source.symbols)}
     assert task.source.encode("raking the")[:, 0].tolist() == [numbers["a…ing"], numbers["the"]]
+    plain = Recipe.read("tag", *settings, "data.characters=0").resolved()
+    _, prepared = prepare_task(plain, examples=dict.fromkeys(("train", "validation", "test"), examples))
+    assert (
+        prepared.report.splits["train"].sides["source"].unknown_share == 0.5
+    )  # every other word is none of the vocabulary
     model = task.shape.build().eval()
     task.initialize(model, pytest.fail)
     noun = task.target.names.index("N")
